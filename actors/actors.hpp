@@ -1,0 +1,128 @@
+#pragma once
+
+// Every actor interface of InferNex. Read this file and you know the runtime: who owns which changing
+// state, and what can be said to whom. Facts travel between processes as messages of `messages/` on the
+// bus; an `inbound<T>` is one of them as the bus delivers it. Everything else here is local.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/runtime/bus.hpp"
+#include "actors/runtime/caf.hpp"
+
+namespace infernex {
+
+/// Sent by a clock (or a test) to an actor with periodic work.
+struct tick {};
+
+/// The bus connection was lost or is back.
+struct bus_changed {
+  bool connected = false;
+};
+
+// --- engine agent: owns one engine's mirror, state and load -------------------------------------------
+
+namespace engine {
+struct probe_result;   // what one health probe or metrics scrape found
+struct event_batch;    // decoded KV events of one batch, or what the listener noticed (gap, reconnect)
+}  // namespace engine
+
+using engine_agent_actor = caf::typed_actor<
+    // A probe or scrape has ended: may change the engine's state, its load, its epoch.
+    caf::reacts_to<std::shared_ptr<const engine::probe_result>>,
+    // The engine published KV events: apply them to the mirror, publish the difference.
+    caf::reacts_to<std::shared_ptr<const engine::event_batch>>,
+    // An indexer asks for the whole mirror: answer it in chunks.
+    caf::reacts_to<inbound<fb::KvSnapshotRequest>>,
+    // The bus came back: announce again.
+    caf::reacts_to<bus_changed>,
+    // Announce every 2 s.
+    caf::reacts_to<tick>>;
+
+// --- indexer: owns the KV index -------------------------------------------------------------------------
+
+using indexer_actor = caf::typed_actor<
+    // An engine exists, and its mirror has this sequence and digest: ask for a snapshot if ours differs.
+    caf::reacts_to<inbound<fb::EngineAnnounce>>,
+    // An engine's set of blocks changed.
+    caf::reacts_to<inbound<fb::KvDelta>>,
+    // A part of a snapshot we asked for.
+    caf::reacts_to<inbound<fb::KvSnapshotChunk>>,
+    // How much of these chains does each engine cache? Answered on the reply subject.
+    caf::reacts_to<inbound<fb::KvMatchQuery>>,
+    // The bus was lost or came back.
+    caf::reacts_to<bus_changed>,
+    // Expire silent engines and unanswered snapshot requests.
+    caf::reacts_to<tick>>;
+
+// --- router: owns the fleet (topology and load board) ----------------------------------------------------
+
+namespace router {
+struct match_result;  // the indexer's answer (or failure) for the items of one query
+}
+
+using router_actor = caf::typed_actor<
+    // An engine exists, changed state, or went away.
+    caf::reacts_to<inbound<fb::EngineAnnounce>>,
+    // An engine's own view of its load.
+    caf::reacts_to<inbound<fb::EngineLoad>>,
+    // A gateway's totals in flight, and what it has finished.
+    caf::reacts_to<inbound<fb::RequestLife>>,
+    // Place these requests. Asks the indexer first where the strategy wants overlaps.
+    caf::reacts_to<inbound<fb::RouteQuery>>,
+    // The indexer has answered, or has not in time: decide now.
+    caf::reacts_to<std::shared_ptr<const router::match_result>>,
+    caf::reacts_to<bus_changed>,
+    // Expire silence, publish the decisions since the last tick.
+    caf::reacts_to<tick>>;
+
+// --- gateway: owns its fleet snapshot and the life-cycle reports; the I/O threads are its hands ----------
+
+namespace gateway {
+struct life_events;  // starts, progress and ends that an I/O thread has gathered
+}
+
+using gateway_actor = caf::typed_actor<
+    caf::reacts_to<inbound<fb::EngineAnnounce>>,
+    caf::reacts_to<inbound<fb::EngineLoad>>,
+    // Other gateways' totals, for decisions taken here.
+    caf::reacts_to<inbound<fb::RequestLife>>,
+    // What happened to requests on one I/O thread since its last report: goes into RequestLife.
+    caf::reacts_to<std::shared_ptr<const gateway::life_events>>,
+    caf::reacts_to<bus_changed>,
+    // Publish totals if something changed; expire silent engines.
+    caf::reacts_to<tick>>;
+
+// --- supervisor: owns the children of a process -----------------------------------------------------------
+
+/// Give the supervisor's current child of that name, or null while it is down.
+struct get_child {
+  std::string name;
+};
+
+using supervisor_actor = caf::typed_actor<
+    // The strong handle of a running child.
+    caf::replies_to<get_child>::with<caf::strong_actor_ptr>,
+    // Start children whose back-off has passed.
+    caf::reacts_to<tick>>;
+
+}  // namespace infernex
+
+INFERNEX_ACTOR_MESSAGE(infernex::tick)
+INFERNEX_ACTOR_MESSAGE(infernex::bus_changed)
+INFERNEX_ACTOR_MESSAGE(infernex::get_child)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::EngineAnnounce>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::EngineLoad>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::KvDelta>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::KvSnapshotRequest>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::KvSnapshotChunk>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::KvMatchQuery>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RouteQuery>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RequestLife>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::probe_result>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::event_batch>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::match_result>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::gateway::life_events>)

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "messages/registry.hpp"
+
+namespace infernex::discovery {
+
+/// What is known of an engine before anybody has talked to it. A data-parallel rank is an engine of its
+/// own, by convention named `<instance>-dp<rank>`, with endpoints of its own.
+struct engine_descriptor {
+  /// Unique in the installation; part of subjects and metrics labels.
+  std::string instance;
+  /// The served model name; empty: asked of the engine (`/v1/models`).
+  std::string model;
+  /// Base URL of the OpenAI endpoint, `http://host:port`.
+  std::string url;
+  /// ZMQ endpoint of the engine's KV event publisher, e.g. `tcp://127.0.0.1:5557`; empty: it has none.
+  std::string kv_events;
+  /// ZMQ endpoint of its replay socket; empty: it has none, and a gap cannot be repaired.
+  std::string kv_replay;
+  /// Prefix of the topics to subscribe to; empty: all.
+  std::string kv_topic;
+  fb::EngineRole role = fb::EngineRole::Aggregated;
+  /// The machine it runs on, and the prefill/decode group it belongs to; empty: not known, none.
+  std::string node;
+  std::string pd_group;
+  /// Tokens a KV block, if the installation insists on one; unset: as the engine says.
+  std::optional<std::uint32_t> block_size;
+
+  friend bool operator==(const engine_descriptor&, const engine_descriptor&) = default;
+};
+
+}  // namespace infernex::discovery

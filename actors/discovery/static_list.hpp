@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "actors/discovery/engine_descriptor.hpp"
+#include "messages/result.hpp"
+
+namespace infernex::discovery {
+
+/// One mistake in a list of engines: which entry (from 0), which field of it, and what is wrong.
+struct descriptor_mistake {
+  std::size_t index = 0;
+  std::string key;
+  std::string message;
+
+  friend bool operator==(const descriptor_mistake&, const descriptor_mistake&) = default;
+};
+
+/// `engines[2].url: an http:// URL with host and port, not "localhost"`.
+std::string render(const descriptor_mistake& mistake);
+
+/// Every mistake in the list, in order of the entries; empty if it can be used.
+std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor> engines);
+
+/// The list itself, if it can be used. Errors: invalid_config, with every mistake in the detail.
+result<std::vector<engine_descriptor>> checked(std::vector<engine_descriptor> engines);
+
+}  // namespace infernex::discovery

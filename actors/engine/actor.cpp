@@ -1,0 +1,166 @@
+#include "actors/engine/actor.hpp"
+
+#include <optional>
+#include <utility>
+
+#include <zmq.hpp>
+
+#include "actors/engine/kv_listener.hpp"
+#include "actors/engine/ledger.hpp"
+#include "actors/engine/metrics.hpp"
+#include "actors/engine/prober.hpp"
+#include "actors/runtime/http/server.hpp"
+#include "actors/runtime/log.hpp"
+
+namespace infernex::engine {
+
+namespace {
+
+/// Snapshot requests that may wait; each answer is the whole mirror.
+constexpr std::uint32_t snapshot_credit = 16;
+
+struct agent_state {
+  std::shared_ptr<const agent_world> world;
+  engine_descriptor engine;
+  std::optional<ledger> book;
+  std::optional<agent_metrics> metrics;
+  std::unique_ptr<kv_listener> listener;
+  std::unique_ptr<prober> probes;
+  subscription snapshots;
+  std::shared_ptr<void> bus_watch;
+  static inline const char* name = "engine_agent";
+};
+
+using agent_pointer = engine_agent_actor::stateful_pointer<agent_state>;
+
+template <class Table, class Message>
+void publish(agent_state& state, const subject<Table>& to, const Message& message) {
+  // Announcements follow deltas on one connection, so that what they say of the deltas has arrived before.
+  if (state.world->process.messages.publish(to, encode(message), lane::stream) != errc::none)
+    state.metrics->unsent.Increment();
+}
+
+void publish_deltas(agent_state& state) {
+  const auto& names = state.world->process.messages.names();
+  for (const auto& delta : state.book->take_deltas()) {
+    publish(state, names.kv_delta(delta.model, delta.instance), delta);
+    state.metrics->deltas.Increment();
+  }
+}
+
+void announce(agent_state& state) {
+  publish_deltas(state);
+  const auto message = state.book->announcement();
+  if (!message) return;
+  publish(state, state.world->process.messages.names().announce(message->model, message->instance), *message);
+  state.metrics->announcements.Increment();
+}
+
+/// Indexers may ask as soon as the model, and so the subject, is known.
+void accept_snapshot_requests(agent_pointer self) {
+  auto& state = self->state;
+  if (state.snapshots || state.book->model().empty()) return;
+  auto& messages = state.world->process.messages;
+  auto taken = messages.subscribe(messages.names().kv_snapshot(state.book->model(), state.engine.instance),
+                                  {lane::rpc, {}, snapshot_credit},
+                                  [to = engine_agent_actor(self)](inbound<fb::KvSnapshotRequest>&& request) {
+                                    caf::anon_send(to, std::move(request));
+                                  });
+  if (taken)
+    state.snapshots = *std::move(taken);
+  else
+    log::error("cannot answer snapshot requests",
+               {{"instance", state.engine.instance}, {"problem", render(taken.failure())}});
+}
+
+void on_probe(agent_pointer self, const probe_result& probe) {
+  auto& state = self->state;
+  const auto orders = state.book->on_probe(probe);
+  const auto& engine = state.book->engine();
+  if (orders.state_changed)
+    log::info("engine is " + std::string(fb::EnumNameEngineState(engine.state())),
+              {{"instance", state.engine.instance},
+               {"model", state.book->model()},
+               {"reason", engine.reason()},
+               {"epoch", engine.epoch().value_or(0)}});
+  accept_snapshot_requests(self);
+  if (orders.resync && state.listener) state.listener->resync(state.book->generation());
+  if (orders.load)
+    publish(state, state.world->process.messages.names().load(orders.load->model, orders.load->instance), *orders.load);
+  if (orders.announce) announce(state);
+  state.metrics->on_probe(probe);
+  state.metrics->follow(*state.book);
+}
+
+void on_events(agent_state& state, const event_batch& group) {
+  const auto before = state.book->kv_health();
+  const bool changed = state.book->on_events(group);
+  publish_deltas(state);
+  if (changed) announce(state);
+  if (const auto now = state.book->kv_health(); now != before)
+    log::info("KV events are " + std::string(fb::EnumNameKvHealth(now)),
+              {{"instance", state.engine.instance}, {"keys", state.book->keys()}});
+  state.metrics->on_events(group);
+  state.metrics->follow(*state.book);
+}
+
+void on_snapshot_request(agent_state& state, const inbound<fb::KvSnapshotRequest>& request) {
+  publish_deltas(state);
+  for (const auto& chunk : state.book->snapshot())
+    if (state.world->process.messages.reply(request, "KvSnapshotChunk", encode(chunk)) != errc::none)
+      state.metrics->unsent.Increment();
+  state.metrics->snapshots.Increment();
+}
+
+void attach_to_engine(agent_pointer self) {
+  auto& state = self->state;
+  const auto& world = *state.world;
+  const engine_agent_actor me(self);
+  if (!state.engine.kv_events.empty()) {
+    listener_settings listening{state.engine.instance, state.engine.kv_events,   state.engine.kv_replay,
+                                state.engine.kv_topic, world.options->kv_stream, world.options->max_pending_groups};
+    state.listener = std::make_unique<kv_listener>(
+        world.zmq, std::move(listening),
+        [me](std::shared_ptr<const event_batch> group) { caf::anon_send(me, std::move(group)); });
+  }
+  state.probes = std::make_unique<prober>(
+      world.threads, world.options, state.engine,
+      [me](std::shared_ptr<const probe_result> probe) { caf::anon_send(me, std::move(probe)); });
+  state.bus_watch =
+      world.process.messages.watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
+}
+
+engine_agent_actor::behavior_type engine_agent(agent_pointer self, std::shared_ptr<const agent_world> world,
+                                               const engine_descriptor& engine, std::uint64_t epoch) {
+  auto& state = self->state;
+  state.engine = engine;
+  const auto& options = *world->options;
+  state.book.emplace(ledger_settings{engine, options.health, epoch, options.max_blocks, options.message_keys});
+  state.metrics.emplace(world->process.metrics, engine.instance);
+  state.world = std::move(world);
+  attach_to_engine(self);
+  accept_snapshot_requests(self);
+  self->delayed_send(self, options.announce_interval, tick{});
+  return {
+      [self](const std::shared_ptr<const probe_result>& probe) { on_probe(self, *probe); },
+      [self](const std::shared_ptr<const event_batch>& group) { on_events(self->state, *group); },
+      [self](const inbound<fb::KvSnapshotRequest>& request) { on_snapshot_request(self->state, request); },
+      [self](bus_changed change) {
+        if (change.connected) announce(self->state);
+      },
+      [self](tick) {
+        self->delayed_send(self, self->state.world->options->announce_interval, tick{});
+        announce(self->state);
+      },
+  };
+}
+
+}  // namespace
+
+engine_agent_actor spawn_agent(std::shared_ptr<const agent_world> world, const engine_descriptor& engine,
+                               std::uint64_t epoch) {
+  auto& system = world->process.system;
+  return system.spawn(engine_agent, std::move(world), engine, epoch);
+}
+
+}  // namespace infernex::engine

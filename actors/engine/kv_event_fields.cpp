@@ -1,0 +1,176 @@
+#include "actors/engine/kv_event_fields.hpp"
+
+#include <limits>
+
+namespace infernex::engine {
+
+namespace {
+
+using msgpack::elements;
+using msgpack::value;
+
+/// More fields than any event has; further ones are not looked at.
+constexpr std::size_t max_fields = 64;
+
+void append_extra(std::string& extra, char kind, std::string_view content) {
+  const auto size = static_cast<std::uint32_t>(content.size());
+  extra += kind;
+  for (int shift = 0; shift < 32; shift += 8) extra += static_cast<char>(size >> shift);
+  extra += content;
+}
+
+std::string_view member(value map, std::string_view key) {
+  for (elements each(map); !each.done();) {
+    const auto name = each.next().text();
+    const auto content = each.next();
+    if (name == key) return content.bytes().value_or(std::string_view{});
+  }
+  return {};
+}
+
+/// One entry of a block's extra keys that is not a plain string: `[image, offset]`, a digest of prompt
+/// embeddings, or a map that names its kind. The offset is left out: where an image lies follows from the
+/// tokens around it.
+void read_structured_entry(value entry, bool first_of_prompt, std::string& salt, std::string& extra) {
+  if (entry.is_map()) {
+    const auto kind = member(entry, "type");
+    if (kind == "lora") return;
+    if (kind == "cache_salt") {
+      if (first_of_prompt) salt = member(entry, "salt");
+      return;
+    }
+    if (kind == "mm") return append_extra(extra, 'i', member(entry, "hash"));
+    if (kind == "prompt_embeds") return append_extra(extra, 'e', member(entry, "hash"));
+  }
+  if (entry.is_array()) {
+    elements parts(entry);
+    if (!parts.done())
+      if (const auto image = parts.next().bytes()) return append_extra(extra, 'i', *image);
+  }
+  if (const auto digest = entry.bytes()) return append_extra(extra, 'e', *digest);
+  // Whatever it is, blocks that differ in it must not share a key.
+  append_extra(extra, '?', entry.encoded());
+}
+
+void read_block_entries(value entries, bool first_of_prompt, const std::string& adapter, std::string& salt,
+                        std::string& extra) {
+  std::vector<std::string_view> strings;
+  for (elements each(entries); !each.done();) {
+    const auto entry = each.next();
+    if (const auto text = entry.text()) {
+      // Engines repeat the adapter's name here; it is in the root of the chain already.
+      if (*text != adapter) strings.push_back(*text);
+    } else if (!entry.is_nil()) {
+      read_structured_entry(entry, first_of_prompt, salt, extra);
+    }
+  }
+  // A bare string is the cache salt, which comes last and in the first block only, or an image.
+  if (first_of_prompt && !strings.empty()) {
+    salt = strings.back();
+    strings.pop_back();
+  }
+  for (const auto image : strings) append_extra(extra, 'i', image);
+}
+
+}  // namespace
+
+event_fields::event_fields(value event) : named_(event.is_map()) {
+  for (elements each(event); !each.done();) {
+    const auto item = each.next();
+    if (!named_) {
+      by_position_.push_back(item);
+    } else {
+      const auto content = each.next();
+      if (const auto key = item.text()) by_name_.emplace_back(*key, content);
+    }
+    if (by_position_.size() == max_fields || by_name_.size() == max_fields) break;
+  }
+}
+
+std::optional<value> event_fields::get(std::string_view name, std::size_t position) const {
+  if (named_) {
+    for (const auto& [key, content] : by_name_)
+      if (key == name) return content.is_nil() ? std::nullopt : std::optional(content);
+    return std::nullopt;
+  }
+  if (position >= by_position_.size() || by_position_[position].is_nil()) return std::nullopt;
+  return by_position_[position];
+}
+
+std::optional<std::uint64_t> read_hash(value field) {
+  if (const auto number = field.bits()) return number;
+  const auto digest = field.bytes();
+  if (!digest || digest->size() < 8) return std::nullopt;
+  std::uint64_t hash = 0;
+  for (const char byte : digest->substr(digest->size() - 8)) hash = hash << 8 | static_cast<unsigned char>(byte);
+  return hash;
+}
+
+std::optional<std::vector<std::uint64_t>> read_hashes(std::optional<value> field) {
+  if (!field || !field->is_array()) return std::nullopt;
+  elements each(*field);
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(each.size());
+  while (!each.done()) {
+    const auto hash = read_hash(each.next());
+    if (!hash) return std::nullopt;
+    hashes.push_back(*hash);
+  }
+  return hashes;
+}
+
+std::optional<std::vector<std::uint32_t>> read_tokens(std::optional<value> field) {
+  std::vector<std::uint32_t> tokens;
+  if (!field) return tokens;
+  if (!field->is_array()) return std::nullopt;
+  elements each(*field);
+  tokens.reserve(each.size());
+  while (!each.done()) {
+    const auto token = each.next().integer(std::numeric_limits<std::uint32_t>::max());
+    if (!token) return std::nullopt;
+    tokens.push_back(static_cast<std::uint32_t>(*token));
+  }
+  return tokens;
+}
+
+std::optional<block_tier> read_tier(std::optional<value> field) {
+  if (!field) return block_tier::gpu;
+  const auto medium = field->text();
+  if (!medium) return std::nullopt;
+  if (*medium == "GPU" || *medium == "NPU") return block_tier::gpu;
+  if (*medium == "CPU" || *medium == "CPU_PINNED") return block_tier::cpu;
+  if (*medium == "STORAGE" || *medium == "DISK") return block_tier::disk;
+  return std::nullopt;
+}
+
+std::string read_adapter(std::optional<value> name, std::optional<value> number) {
+  if (name)
+    if (const auto text = name->text()) return std::string(*text);
+  if (number)
+    if (const auto id = number->bits()) return "#" + std::to_string(*id);
+  return {};
+}
+
+void read_extra_keys(const event_fields& fields, stored_blocks& blocks) {
+  const bool starts_prompt = !blocks.parent;
+  const auto keys = fields.get("extra_keys", 8);
+  if (keys && keys->is_array()) {
+    std::size_t block = 0;
+    for (elements each(*keys); !each.done() && block < blocks.hashes.size(); ++block) {
+      const auto entries = each.next();
+      if (!entries.is_array()) continue;
+      std::string extra;
+      read_block_entries(entries, starts_prompt && block == 0, blocks.adapter, blocks.salt, extra);
+      if (extra.empty()) continue;
+      blocks.extras.resize(blocks.hashes.size());
+      blocks.extras[block] = std::move(extra);
+    }
+  }
+  // SGLang: a metadata map in the place of extra_keys, or a field of its own.
+  if (!starts_prompt) return;
+  if (keys && keys->is_map()) blocks.salt = member(*keys, "cache_salt");
+  constexpr auto only_by_name = std::numeric_limits<std::size_t>::max();
+  if (const auto salt = fields.get("cache_salt", only_by_name)) blocks.salt = salt->text().value_or(std::string_view{});
+}
+
+}  // namespace infernex::engine

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/discovery/engine_descriptor.hpp"
+#include "actors/engine/engine_state.hpp"
+#include "actors/engine/event_batch.hpp"
+#include "actors/engine/mirror.hpp"
+#include "actors/engine/probe_result.hpp"
+
+namespace infernex::engine {
+
+struct ledger_settings {
+  discovery::engine_descriptor engine;
+  health_limits health;
+  /// Start of this agent, nanoseconds since 1970; every message carries it.
+  std::uint64_t agent_epoch = 0;
+  std::uint64_t max_blocks = 4'000'000;
+  /// Block keys a delta or snapshot chunk may carry.
+  std::size_t message_keys = 60'000;
+};
+
+/// Everything an agent knows of one engine, and the messages that say so. Pure: the actor around it moves
+/// messages and nothing else.
+class ledger {
+ public:
+  explicit ledger(ledger_settings settings);
+
+  /// What a probe leads to.
+  struct orders {
+    /// A fact of the announcement has changed: announce at once.
+    bool announce = false;
+    bool state_changed = false;
+    /// Follow the engine's KV events from the start, under generation().
+    bool resync = false;
+    std::optional<fb::EngineLoadT> load;
+  };
+  orders on_probe(const probe_result& probe);
+  /// True: a fact of the announcement has changed.
+  bool on_events(const event_batch& group);
+
+  /// What the set of blocks has become since the last call, as numbered deltas; empty if nothing changed.
+  std::vector<fb::KvDeltaT> take_deltas();
+  /// Nothing until the model is known and the engine has been probed.
+  std::optional<fb::EngineAnnounceT> announcement();
+  /// The whole mirror. Precondition: take_deltas() has been called (and published) since the last change.
+  std::vector<fb::KvSnapshotChunkT> snapshot();
+
+  const std::string& model() const { return model_; }
+  const engine_state& engine() const { return engine_; }
+  std::uint64_t generation() const { return generation_; }
+  fb::KvHealth kv_health() const;
+  std::uint64_t keys() const { return mirror_ ? mirror_->keys() : 0; }
+  std::size_t parked() const { return mirror_ ? mirror_->parked() : 0; }
+  drop_counts dropped() const;
+  const source_state::counts& stream_totals() const { return totals_; }
+
+ private:
+  /// What an announcement says besides numbers that change all the time.
+  struct facts {
+    fb::EngineState state = fb::EngineState::Unknown;
+    std::string reason;
+    std::optional<std::uint64_t> epoch;
+    std::optional<std::uint32_t> block_size;
+    std::optional<std::uint64_t> total_blocks;
+    std::optional<std::uint32_t> max_model_len;
+    fb::KvHealth kv_health = fb::KvHealth::Absent;
+    std::vector<std::string> adapters;
+    friend bool operator==(const facts&, const facts&) = default;
+  };
+  facts present_facts() const;
+  bool facts_changed();
+  bool has_kv_events() const { return !settings_.engine.kv_events.empty(); }
+  void learn_model(const std::string& model);
+  std::optional<fb::EngineLoadT> load_from(const probe_result& probe);
+  fb::KvDeltaT next_delta();
+  std::unique_ptr<fb::OriginT> origin(std::uint64_t sequence) const;
+
+  ledger_settings settings_;
+  engine_state engine_;
+  std::string model_;
+  std::optional<model_list> models_;
+  std::optional<mirror> mirror_;
+  std::uint64_t generation_ = 0;
+  fb::KvHealth stream_health_ = fb::KvHealth::Replaying;
+  std::optional<std::uint64_t> engine_sequence_;
+  source_state::counts totals_;
+  drop_counts decoder_dropped_;
+  drop_counts stream_dropped_;
+
+  std::optional<engine_metrics> metrics_;
+  std::chrono::steady_clock::time_point scraped_at_;
+
+  facts announced_;
+  std::uint64_t announce_sequence_ = 0;
+  std::uint64_t load_sequence_ = 0;
+  std::uint64_t delta_sequence_ = 0;
+  // The set as the deltas so far have told it.
+  std::uint64_t published_keys_ = 0;
+  std::uint64_t published_digest_ = 0;
+};
+
+}  // namespace infernex::engine

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "actors/discovery/engine_descriptor.hpp"
+#include "actors/engine/engine_metrics.hpp"
+#include "actors/engine/engine_state.hpp"
+#include "actors/engine/source_state.hpp"
+
+namespace infernex::engine {
+
+using discovery::engine_descriptor;
+
+/// What the agents of one process need to know.
+struct settings {
+  std::vector<engine_descriptor> engines;
+
+  /// When an engine counts as down, and how often it is probed.
+  health_limits health;
+  std::chrono::milliseconds probe_timeout{400};
+  /// Metrics are read with the health probe that comes next after scrape_interval.
+  std::chrono::milliseconds scrape_interval{500};
+  std::chrono::milliseconds scrape_timeout{400};
+  std::vector<metric_source> metrics = default_metric_sources();
+  /// How often `/v1/models` is read again (adapters come and go).
+  std::chrono::milliseconds models_interval{10'000};
+
+  std::chrono::milliseconds announce_interval{2'000};
+
+  /// Engine blocks an agent keeps for one engine; about 200 bytes each.
+  std::uint64_t max_blocks = 4'000'000;
+  /// Block keys a message, delta or snapshot chunk; 60,000 are 480 KB.
+  std::uint32_t message_keys = 60'000;
+  /// Replay and restart behaviour of the KV event streams.
+  source_limits kv_stream;
+  /// Groups of decoded batches an actor may have before it, per engine; above it the listener stops reading.
+  std::uint32_t max_pending_groups = 8;
+
+  /// TCP port on loopback of /metrics, /healthz and /readyz; 0 takes a free one, unset serves none.
+  std::optional<std::uint16_t> admin_port;
+};
+
+}  // namespace infernex::engine

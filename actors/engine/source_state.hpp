@@ -1,0 +1,138 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace infernex::engine {
+
+struct source_limits {
+  /// Between the starts of two replays; grows with failures up to max_replay_pause.
+  std::chrono::milliseconds replay_pause{200};
+  std::chrono::milliseconds max_replay_pause{30'000};
+  /// A replay without an answer for so long has failed.
+  std::chrono::milliseconds replay_timeout{2'000};
+  /// So many failures in a row, and the stream is followed without what it missed.
+  std::uint32_t max_replay_failures = 3;
+  /// A quiet stream is compared with the engine so often: the only way to notice that the last batch was
+  /// lost, since engines send no heartbeat. The first time after first_check.
+  std::chrono::milliseconds first_check{1'000};
+  std::chrono::milliseconds check_interval{10'000};
+};
+
+/// What to do with a batch.
+enum class batch_verdict : std::uint8_t {
+  apply,
+  /// Forget what was applied, then apply.
+  clear_and_apply,
+  /// Forget what was applied; this batch comes again by replay.
+  clear_and_drop,
+  /// Known already, or about to come again.
+  drop,
+  /// (live only) Read nothing more live and offer this batch again once reads_live() holds.
+  hold,
+  /// (live only) Forget what was applied, then as hold.
+  clear_and_hold,
+};
+
+/// Follows the sequence numbers of one engine's event stream: live batches, and replays that fill what is
+/// missing (vLLM's protocol: every kept batch from a given sequence on, oldest first). Every batch is applied
+/// once and in order, or the loss is known. How restarts are told:
+///  - a live sequence goes backwards, or a known sequence comes with other content;
+///  - a replay asked from the last applied batch does not begin with that very batch.
+/// Plain state: time is passed in, sockets are the caller's.
+class source_state {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  struct counts {
+    std::uint64_t batches = 0;
+    std::uint64_t duplicates = 0;
+    std::uint64_t gaps = 0;
+    std::uint64_t restarts = 0;
+    std::uint64_t replays = 0;
+    std::uint64_t replay_failures = 0;
+    /// Batches the engine no longer had.
+    std::uint64_t losses = 0;
+  };
+
+  source_state(source_limits limits, bool can_replay);
+
+  /// Begins anew: nothing is applied, the whole history is wanted.
+  void start(time_point now);
+
+  /// The sequence from which to ask for a replay, if one is due; it then counts as begun.
+  std::optional<std::uint64_t> begin_replay(time_point now);
+  /// Whether live batches may be offered now; until then they wait in their socket.
+  bool reads_live() const { return phase_ == phase::live; }
+  bool replay_running() const { return running_; }
+
+  /// `fingerprint`: a hash of the payload.
+  batch_verdict on_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);
+  batch_verdict on_replayed(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);
+  /// True: what was applied must be forgotten (the engine is another than the one it came from).
+  bool on_replay_end(time_point now);
+  /// Notices a replay that hangs. True: a running replay has failed and its connection is to be closed.
+  bool on_tick(time_point now);
+  /// When on_tick or begin_replay next have something to do.
+  time_point next_deadline() const;
+
+  /// Applied batches contained something unreadable.
+  void on_damage() { partial_ = true; }
+
+  /// Everything since the engine's start is applied / something is missing for good.
+  bool caught_up() const { return phase_ == phase::live && !full_wanted_; }
+  bool partial() const { return partial_; }
+  /// Sequence of the newest applied batch.
+  std::optional<std::uint64_t> last_sequence() const { return next_ ? std::optional(next_ - 1) : std::nullopt; }
+  const counts& totals() const { return counts_; }
+
+ private:
+  enum class phase : std::uint8_t { cold, replaying, live };
+  struct memory {
+    std::uint64_t sequence = 0;
+    std::uint64_t fingerprint = 0;
+    bool used = false;
+  };
+
+  bool replays() const { return can_replay_ && !no_history_; }
+  memory& remembered(std::uint64_t sequence);
+  bool is_known(std::uint64_t sequence, std::uint64_t fingerprint);
+  bool is_contradicted(std::uint64_t sequence, std::uint64_t fingerprint);
+  void applied(std::uint64_t sequence, std::uint64_t fingerprint);
+  void want_replay(bool from_start, time_point not_before);
+  batch_verdict lose_and_apply(std::uint64_t sequence, std::uint64_t fingerprint);
+  void forget();
+  void go_live(time_point now);
+
+  source_limits limits_;
+  bool can_replay_;
+  phase phase_ = phase::cold;
+  std::uint64_t next_ = 0;
+  bool partial_ = false;
+  counts counts_;
+
+  // The live channel.
+  std::optional<std::uint64_t> last_live_;
+  bool accept_any_ = false;               // the next live batch is taken whatever its sequence
+  std::optional<std::uint64_t> gap_end_;  // the held batch that a replay should lead up to
+
+  // Replays.
+  std::optional<time_point> due_;
+  time_point started_{};
+  time_point progress_{};
+  std::uint64_t asked_ = 0;
+  std::uint32_t failures_ = 0;
+  bool no_history_ = false;   // the replay socket answers, but never with a batch
+  bool full_wanted_ = false;  // the next replay is to begin at 0 and replaces what is applied
+  bool running_ = false;
+  bool running_full_ = false;
+  bool serves_gap_ = false;
+  bool answered_ = false;
+  bool ignoring_ = false;
+
+  std::vector<memory> memory_;
+};
+
+}  // namespace infernex::engine

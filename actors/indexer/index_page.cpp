@@ -1,0 +1,50 @@
+#include "actors/indexer/index_page.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <boost/json.hpp>
+
+namespace infernex::indexer {
+
+index_page make_page(const tracker& from, const index_set& indexes, time_point now) {
+  index_page page;
+  page.sources = from.status(now);
+  for (const auto& s : page.sources) {
+    if (!page.models.empty() && page.models.back().name == s.model) continue;
+    if (const auto index = indexes.find(s.model))
+      page.models.push_back({s.model, index->distinct_keys(), index->bytes(), index->refused()});
+  }
+  return page;
+}
+
+std::string to_json(const index_page& page, time_point now) {
+  boost::json::array models;
+  auto next = page.sources.begin();
+  for (const auto& m : page.models) {
+    boost::json::array instances;
+    for (; next != page.sources.end() && next->model == m.name; ++next) {
+      char digest[17];
+      std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(next->digest));
+      const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - next->last_heard).count();
+      boost::json::value engine_epoch;
+      if (next->engine_epoch) engine_epoch = *next->engine_epoch;
+      instances.push_back({{"instance", next->instance},
+                           {"keys", next->keys},
+                           {"digest", digest},
+                           {"exact", next->exact},
+                           {"sequence", next->sequence},
+                           {"agent_epoch", next->agent_epoch},
+                           {"engine_epoch", engine_epoch},
+                           {"age_ms", std::max<std::int64_t>(age, 0)}});
+    }
+    models.push_back({{"model", m.name},
+                      {"distinct_keys", m.distinct_keys},
+                      {"bytes", m.bytes},
+                      {"refused_keys", m.refused_keys},
+                      {"instances", std::move(instances)}});
+  }
+  return boost::json::serialize(boost::json::object{{"models", std::move(models)}});
+}
+
+}  // namespace infernex::indexer

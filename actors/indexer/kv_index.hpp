@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/indexer/byte_budget.hpp"
+
+namespace infernex::indexer {
+
+using block_key = std::uint64_t;
+
+/// Leading blocks of a chain that an instance caches.
+struct match {
+  std::string_view instance;  // valid as long as the reader's next call
+  std::uint32_t blocks = 0;
+};
+
+/// Which engine of one model caches which blocks. One writer thread, any number of readers that take no
+/// lock. A reader sees every block of an instance whose add has returned before the lookup began and whose
+/// removal has not begun; never one of an instance cleared before the lookup began.
+///
+/// Keys lie in 64 parts, each a table of its own that is replaced by a new one when it is full, so that
+/// growth copies a 64th. An instance owns a slot (a number that stands for it in the tables); clearing it
+/// gives it another slot and leaves the old one's traces to be swept, one part at each later write or
+/// maintain(). Design and figures: actors/indexer/README.md.
+class kv_index {
+ public:
+  struct limits {
+    /// At most 3840.
+    std::uint32_t max_instances = 1024;
+    /// Bytes of everything the index allocates; above it, adds are refused and counted. Only sweeping may
+    /// pass it, by the size of one part and while a lookup runs.
+    std::uint64_t max_bytes = 1ULL << 30;
+  };
+  /// `shared`: a further byte limit, for several indexes together; may be null.
+  explicit kv_index(limits bounds, std::shared_ptr<byte_budget> shared = nullptr);
+  kv_index() : kv_index(limits{}) {}
+  ~kv_index();
+
+  // --- writer ---
+  /// False: max_instances is reached. Adding a known instance does nothing.
+  bool add_instance(std::string_view instance);
+  /// Forgets the instance and its blocks.
+  void remove_instance(std::string_view instance);
+  /// Forgets its blocks. Readers see none of them once this has returned.
+  void clear(std::string_view instance);
+  /// Number of keys refused for the byte limit. Keys already held are fine. Precondition: instance added.
+  std::size_t add(std::string_view instance, std::span<const block_key> keys);
+  void remove(std::string_view instance, std::span<const block_key> keys);
+  /// Sweeps one part, if cleared instances have left anything to sweep. True: call again. Every write does
+  /// one such step too; the owner's tick does the rest.
+  bool maintain();
+
+  std::size_t instances() const;
+  /// Keys held for an instance, and the XOR of them: equal to the agent's figures when exact.
+  std::uint64_t keys_of(std::string_view instance) const;
+  std::uint64_t digest_of(std::string_view instance) const;
+  /// Keys that somebody holds. Those of cleared instances count until they are swept.
+  std::uint64_t distinct_keys() const;
+  /// Of this index alone, tables that a reader may still see included.
+  std::uint64_t bytes() const;
+  std::uint64_t refused() const;
+
+  // --- readers ---
+  /// One per reading thread; cheap to keep, registered with the index, which must outlive it.
+  class reader {
+   public:
+    explicit reader(const kv_index& index);
+    reader(const reader&) = delete;
+    ~reader();
+    /// For every instance that holds the first block: how many leading blocks it holds without a hole.
+    /// The result is valid until the next call.
+    std::span<const match> lookup(std::span<const block_key> chain);
+
+   private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+  };
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace infernex::indexer

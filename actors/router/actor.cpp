@@ -1,0 +1,187 @@
+#include "actors/router/actor.hpp"
+
+#include <unordered_map>
+
+#include "actors/router/decision_batch.hpp"
+#include "actors/runtime/log.hpp"
+
+namespace infernex::router {
+namespace {
+
+/// Decisions reach their watchers, and silence is noticed, within this time.
+constexpr std::chrono::milliseconds tick_interval{20};
+
+struct router_state {
+  std::shared_ptr<router_facts> facts;
+  bus* messages = nullptr;
+  settings how;
+  std::vector<subscription> subscriptions;
+  std::shared_ptr<void> connection_watch;
+  struct pending {
+    inbound<fb::RouteQuery> query;
+    clock_point asked_at;
+  };
+  /// Queries whose question is with the indexer; the bus completes each of them in match_timeout.
+  std::unordered_map<std::uint64_t, pending> waiting;
+  std::uint64_t next_query = 1;
+  decision_batch decided;
+};
+
+using pointer = router_actor::stateful_pointer<router_state>;
+
+std::unique_ptr<fb::OriginT> next_origin(router_facts& facts) {
+  auto origin = std::make_unique<fb::OriginT>();
+  origin->id = facts.source_id;
+  origin->epoch = facts.epoch;
+  origin->sequence = ++facts.sequence;
+  return origin;
+}
+
+template <class T>
+void listen(pointer self, const subject<T>& to, const subscribe_options& options) {
+  auto me = caf::actor_cast<router_actor>(self);
+  auto made = self->state.messages->subscribe(to, options,
+                                              [me](inbound<T>&& message) { caf::anon_send(me, std::move(message)); });
+  if (made)
+    self->state.subscriptions.push_back(*std::move(made));
+  else  // the supervisor tries again
+    self->quit(caf::make_error(caf::sec::runtime_error, render(made.failure())));
+}
+
+void tell(const std::vector<fleet_event>& events) {
+  for (const auto& e : events)
+    log::info("engine changed", {{"model", e.model},
+                                 {"instance", e.instance},
+                                 {"from", fb::EnumNameEngineState(e.from)},
+                                 {"to", fb::EnumNameEngineState(e.to)},
+                                 {"reason", e.reason}});
+}
+
+void publish_decisions(router_state& s) {
+  if (s.decided.size() == 0) return;
+  for (auto& batch : s.decided.take()) {
+    batch.origin = next_origin(*s.facts);
+    if (s.messages->publish(s.messages->names().route_decision(batch.model), encode(batch)) != errc::none)
+      s.facts->metrics.decisions_unpublished.Increment(static_cast<double>(batch.choices.size()));
+  }
+}
+
+void answer(router_state& s, const inbound<fb::RouteQuery>& query, const match_answer& cached) {
+  auto& metrics = s.facts->metrics;
+  const auto began = std::chrono::steady_clock::now();
+  auto decided = s.facts->places.place(*query.message, cached, began);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  metrics.decide_seconds.Observe(took.count());
+  for (auto& choice : decided.choices) {
+    choice->decide_us = took.count() * 1e6 / static_cast<double>(decided.choices.size());
+    metrics.decisions(choice->strategy).Increment();
+    if (choice->instance.empty()) metrics.no_engine.Increment();
+    if (choice->index_used) metrics.index_used.Increment();
+  }
+  decided.origin = next_origin(*s.facts);
+  const auto sent = s.messages->reply_to(query.reply_to, message_traits<fb::RouteDecision>::root, encode(decided));
+  if (sent != errc::none) {
+    static log::limiter failures;
+    if (const auto repeated = failures.admit())
+      log::warn("route decision not sent", {{"error", name(sent)}, {"repeated", repeated}});
+  }
+  s.decided.add(std::move(decided));
+  if (s.decided.size() >= decision_batch::full) publish_decisions(s);
+}
+
+void refuse(router_state& s, const inbound<fb::RouteQuery>& query, errc why) {
+  s.facts->metrics.queries_refused.Increment();
+  s.messages->refuse(query.reply_to, why);
+}
+
+void on_query(pointer self, inbound<fb::RouteQuery>&& query) {
+  auto& s = self->state;
+  if (query.message->items() && query.message->items()->size() > s.how.max_items)
+    return refuse(s, query, errc::too_large);
+  auto question = s.facts->places.question(*query.message);
+  if (!question) return answer(s, query, {nullptr, "no question to the indexer"});
+  if (s.waiting.size() >= s.how.max_pending) return refuse(s, query, errc::overloaded);
+  const auto number = s.next_query++;
+  question->origin = next_origin(*s.facts);
+  s.waiting.emplace(number, router_state::pending{std::move(query), std::chrono::steady_clock::now()});
+  auto me = caf::actor_cast<router_actor>(self);
+  s.messages->request<fb::KvMatchReply>(
+      s.messages->names().kv_match(question->model), encode(*question), s.how.match_timeout,
+      [me, number](result<view<fb::KvMatchReply>>&& reply) {
+        caf::anon_send(me, std::make_shared<const match_result>(match_result{number, std::move(reply)}));
+      });
+}
+
+void on_match(router_state& s, const match_result& found) {
+  const auto it = s.waiting.find(found.query);
+  if (it == s.waiting.end()) return;
+  const auto pending = std::move(it->second);
+  s.waiting.erase(it);
+  s.facts->metrics.match_seconds.Observe(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - pending.asked_at).count());
+  if (found.answer) return answer(s, pending.query, {&**found.answer, {}});
+  const auto why = found.answer.failure().code;
+  s.facts->metrics.match_failures(why).Increment();
+  answer(s, pending.query,
+         {nullptr, why == errc::timed_out
+                       ? "the indexer did not answer in " + std::to_string(s.how.match_timeout.count()) + " ms"
+                       : "the indexer: " + std::string(describe(why))});
+}
+
+void on_life(router_facts& facts, const inbound<fb::RequestLife>& life) {
+  facts.engines.on_life(*life.message, life.received_at);
+  // Counted in the totals just read, or over: in either case no longer to be counted as a reservation.
+  if (const auto* started = life.message->started())
+    for (const auto* id : *started) facts.open.drop(text(id));
+  if (const auto* finished = life.message->finished())
+    for (const auto* one : *finished) facts.open.drop(text(one->request_id()));
+}
+
+void on_tick(pointer self) {
+  auto& s = self->state;
+  auto& facts = *s.facts;
+  const auto now = self->clock().now();
+  publish_decisions(s);
+  facts.open.expire(now);
+  tell(facts.engines.on_tick(now));
+  const auto size = facts.places.fleet_size();
+  facts.metrics.engines.Set(static_cast<double>(size.known));
+  facts.metrics.engines_ready.Set(static_cast<double>(size.ready));
+  facts.metrics.reservations_open.Set(static_cast<double>(facts.open.open()));
+  facts.metrics.facts_refused.Set(static_cast<double>(facts.engines.refused()));
+  self->delayed_send(self, tick_interval, tick{});
+}
+
+router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> facts, bus* messages, settings how) {
+  auto& s = self->state;
+  s.facts = std::move(facts);
+  s.messages = messages;
+  s.how = std::move(how);
+  const auto& names = messages->names();
+  listen(self, names.any_announce(), {lane::rpc, {}, s.how.fact_credit});
+  listen(self, names.any_load(), {lane::stream, {}, s.how.fact_credit});
+  listen(self, names.any_request_life(), {lane::stream, {}, s.how.fact_credit});
+  listen(self, names.any_route_query(), {lane::rpc, "router", s.how.query_credit});
+  auto me = caf::actor_cast<router_actor>(self);
+  s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
+  self->delayed_send(self, tick_interval, tick{});
+  return {
+      [self](const inbound<fb::EngineAnnounce>& m) {
+        tell(self->state.facts->engines.on_announce(*m.message, m.received_at));
+      },
+      [self](const inbound<fb::EngineLoad>& m) { self->state.facts->engines.on_load(*m.message, m.received_at); },
+      [self](const inbound<fb::RequestLife>& m) { on_life(*self->state.facts, m); },
+      [self](inbound<fb::RouteQuery>& m) { on_query(self, std::move(m)); },
+      [self](const std::shared_ptr<const match_result>& m) { on_match(self->state, *m); },
+      [self](const bus_changed& change) { self->state.facts->engines.on_bus(change.connected, self->clock().now()); },
+      [self](tick) { on_tick(self); },
+  };
+}
+
+}  // namespace
+
+router_actor spawn_router_actor(const runtime& process, const settings& how, std::shared_ptr<router_facts> facts) {
+  return process.system.spawn(run, std::move(facts), &process.messages, how);
+}
+
+}  // namespace infernex::router

@@ -1,0 +1,209 @@
+#include "actors/router/fleet.hpp"
+
+#include <algorithm>
+
+#include "actors/router/life_totals.hpp"
+#include "messages/view.hpp"
+
+namespace infernex::router {
+
+namespace {
+
+constexpr std::size_t max_name_bytes = 512;
+/// Measurements so old are taken off the board (it stops showing them long before).
+constexpr auto withdraw_loads_after = std::chrono::minutes(1);
+
+template <class T>
+std::optional<T> optional_of(const flatbuffers::Optional<T>& value) {
+  return value ? std::optional<T>(*value) : std::nullopt;
+}
+
+std::string seconds(std::chrono::milliseconds time) {
+  const auto ms = time.count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+/// A position in a source's messages on one subject.
+struct position {
+  std::uint64_t epoch = 0;
+  std::uint64_t sequence = 0;
+  /// False: the message is old or has been seen.
+  bool advance(const fb::Origin& to) {
+    if (to.epoch() < epoch || (to.epoch() == epoch && to.sequence() <= sequence)) return false;
+    epoch = to.epoch();
+    sequence = to.sequence();
+    return true;
+  }
+};
+
+struct engine {
+  endpoint as_endpoint;
+  position announced;
+  position loads;
+  clock_point last_heard;
+  std::optional<clock_point> measured_at;
+  bool listed = false;  // in the topology
+};
+
+}  // namespace
+
+struct fleet::impl {
+  explicit impl(fleet_settings wanted)
+      : settings(wanted), board(wanted.max_engines), totals(wanted.max_gateways, wanted.max_engines) {
+    snapshot.publish(std::make_shared<const topology>());
+  }
+
+  fleet_settings settings;
+  load_board board;
+  life_totals totals;
+  std::map<std::string, std::map<std::string, engine, std::less<>>, std::less<>> models;
+  topology latest;
+  published<topology> snapshot;
+  bool bus_connected = true;
+  std::uint64_t refused = 0;
+
+  engine* find(std::string_view model, std::string_view instance) {
+    const auto m = models.find(model);
+    if (m == models.end()) return nullptr;
+    const auto it = m->second.find(instance);
+    return it == m->second.end() ? nullptr : &it->second;
+  }
+
+  engine* obtain(std::string_view model, std::string_view instance) {
+    if (auto* known = find(model, instance)) return known;
+    const auto usable = [](std::string_view name) { return !name.empty() && name.size() <= max_name_bytes; };
+    const auto slot = usable(model) && usable(instance) ? board.acquire() : std::nullopt;
+    if (!slot) {
+      ++refused;
+      return nullptr;
+    }
+    auto m = models.try_emplace(std::string(model)).first;
+    auto& fresh = m->second.try_emplace(std::string(instance)).first->second;
+    fresh.as_endpoint.instance = instance;
+    fresh.as_endpoint.slot = *slot;
+    board.set_remote(*slot, totals.sum({m->first, fresh.as_endpoint.instance}));
+    return &fresh;
+  }
+
+  /// Into the next topology; publish() makes it seen.
+  void rebuild(const std::string& model) {
+    const auto m = models.find(model);
+    if (m == models.end() || m->second.empty()) {
+      latest.models.erase(model);
+      return;
+    }
+    model_endpoints next{model, {}};
+    next.endpoints.reserve(m->second.size());
+    for (const auto& [instance, of] : m->second) next.endpoints.push_back(of.as_endpoint);
+    latest.models.insert_or_assign(model, std::move(next));
+  }
+  void publish() {
+    ++latest.version;
+    snapshot.publish(std::make_shared<const topology>(latest));
+  }
+
+  void show_totals(const std::vector<life_totals::engine_name>& changed) {
+    for (const auto& name : changed)
+      if (const auto* of = find(name.first, name.second)) board.set_remote(of->as_endpoint.slot, totals.sum(name));
+  }
+};
+
+fleet::fleet(fleet_settings settings) : impl_(std::make_unique<impl>(settings)) {}
+fleet::~fleet() = default;
+const published<topology>& fleet::topologies() const { return impl_->snapshot; }
+load_board& fleet::board() { return impl_->board; }
+std::uint64_t fleet::refused() const { return impl_->refused; }
+
+std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, clock_point now) {
+  const std::string model(text(message.model()));
+  auto* of = message.origin() ? impl_->obtain(model, text(message.instance())) : nullptr;
+  if (!of || !of->announced.advance(*message.origin())) return {};
+  of->last_heard = now;
+  auto next = of->as_endpoint;
+  next.url = text(message.url());
+  next.role = message.role();
+  next.state = message.state();
+  next.reason = text(message.reason());
+  next.block_size = optional_of(message.block_size());
+  next.total_blocks = optional_of(message.total_blocks());
+  next.max_model_len = optional_of(message.max_model_len());
+  next.adapters.clear();
+  if (const auto* adapters = message.adapters())
+    for (const auto* adapter : *adapters) next.adapters.emplace_back(text(adapter));
+  if (std::exchange(of->listed, true) && next == of->as_endpoint) return {};
+  std::vector<fleet_event> events;
+  if (next.state != of->as_endpoint.state)
+    events.push_back({model, next.instance, of->as_endpoint.state, next.state, next.reason});
+  of->as_endpoint = std::move(next);
+  impl_->rebuild(model);
+  impl_->publish();
+  return events;
+}
+
+void fleet::on_load(const fb::EngineLoad& message, clock_point now) {
+  auto* of = message.origin() ? impl_->find(text(message.model()), text(message.instance())) : nullptr;
+  if (!of || message.origin()->epoch() < of->announced.epoch || !of->loads.advance(*message.origin())) return;
+  of->last_heard = now;
+  of->measured_at = now;
+  impl_->board.report(of->as_endpoint.slot, optional_of(message.running()), optional_of(message.waiting()),
+                      optional_of(message.kv_usage()), now);
+}
+
+void fleet::on_life(const fb::RequestLife& message, clock_point now, std::string_view own_source) {
+  if (!own_source.empty() && message.origin() && text(message.origin()->id()) == own_source) return;
+  bool accepted = false;
+  impl_->show_totals(impl_->totals.replace(message, now, accepted));
+  if (!accepted) ++impl_->refused;
+}
+
+std::vector<fleet_event> fleet::on_tick(clock_point now) {
+  if (!impl_->bus_connected) return {};
+  std::vector<fleet_event> events;
+  bool changed = false;
+  for (auto m = impl_->models.begin(); m != impl_->models.end();) {
+    auto& [model, engines] = *m;
+    bool model_changed = false;
+    for (auto e = engines.begin(); e != engines.end();) {
+      auto& [instance, of] = *e;
+      const auto silent = now - of.last_heard;
+      auto& shown = of.as_endpoint;
+      if (silent >= impl_->settings.forget) {
+        events.push_back({model, instance, shown.state, fb::EngineState::Unknown,
+                          "forgotten: its agent has been silent for " + seconds(impl_->settings.forget)});
+        impl_->board.release(shown.slot);
+        e = engines.erase(e);
+        model_changed = true;
+        continue;
+      }
+      if (silent >= impl_->settings.silence && shown.state != fb::EngineState::Down) {
+        const auto before = std::exchange(shown.state, fb::EngineState::Down);
+        shown.reason = "its agent has been silent for " + seconds(impl_->settings.silence);
+        events.push_back({model, instance, before, shown.state, shown.reason});
+        model_changed = true;
+      }
+      if (of.measured_at && now - *of.measured_at >= withdraw_loads_after) {
+        impl_->board.report(shown.slot, std::nullopt, std::nullopt, std::nullopt, now);
+        of.measured_at.reset();
+      }
+      ++e;
+    }
+    const auto name = model;
+    m = engines.empty() ? impl_->models.erase(m) : std::next(m);
+    if (model_changed) impl_->rebuild(name);
+    changed = changed || model_changed;
+  }
+  if (changed) impl_->publish();
+  impl_->show_totals(impl_->totals.expire(now, impl_->settings.life_silence));
+  return events;
+}
+
+void fleet::on_bus(bool connected, clock_point now) {
+  const bool back = connected && !impl_->bus_connected;
+  impl_->bus_connected = connected;
+  if (!back) return;
+  for (auto& [model, engines] : impl_->models)
+    for (auto& [instance, of] : engines) of.last_heard = now;
+  impl_->totals.touch(now);
+}
+
+}  // namespace infernex::router

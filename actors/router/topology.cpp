@@ -1,0 +1,27 @@
+#include "actors/router/topology.hpp"
+
+#include <algorithm>
+
+namespace infernex::router {
+
+std::optional<std::uint32_t> model_endpoints::block_size() const {
+  std::optional<std::uint32_t> smallest;
+  for (const auto& e : endpoints)
+    if (e.block_size && *e.block_size > 0 && (!smallest || *e.block_size < *smallest)) smallest = e.block_size;
+  return smallest;
+}
+
+std::size_t model_endpoints::ready_count() const {
+  return static_cast<std::size_t>(
+      std::count_if(endpoints.begin(), endpoints.end(), [](const endpoint& e) { return e.ready(); }));
+}
+
+const model_endpoints* topology::find(std::string_view model_or_adapter) const {
+  if (const auto it = models.find(model_or_adapter); it != models.end()) return &it->second;
+  for (const auto& [name, of] : models)
+    for (const auto& e : of.endpoints)
+      if (std::find(e.adapters.begin(), e.adapters.end(), model_or_adapter) != e.adapters.end()) return &of;
+  return nullptr;
+}
+
+}  // namespace infernex::router

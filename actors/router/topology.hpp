@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "messages/registry.hpp"
+
+namespace infernex::router {
+
+/// A place on the load board. `generation` tells its present owner from an earlier one.
+struct slot_ref {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  friend bool operator==(const slot_ref&, const slot_ref&) = default;
+};
+
+/// An engine (or a data-parallel rank of one) as a candidate.
+struct endpoint {
+  std::string instance;
+  std::string url;
+  fb::EngineRole role = fb::EngineRole::Aggregated;
+  fb::EngineState state = fb::EngineState::Unknown;
+  std::string reason;
+  slot_ref slot;
+  std::optional<std::uint32_t> block_size;
+  std::optional<std::uint64_t> total_blocks;
+  std::optional<std::uint32_t> max_model_len;
+  std::vector<std::string> adapters;
+
+  bool ready() const { return state == fb::EngineState::Ready; }
+  friend bool operator==(const endpoint&, const endpoint&) = default;
+};
+
+/// The engines of one model.
+struct model_endpoints {
+  std::string model;
+  /// Sorted by instance name: decide() searches them by it.
+  std::vector<endpoint> endpoints;
+
+  /// Tokens a block for this model's keys: what its engines announce (the smallest, should they differ).
+  std::optional<std::uint32_t> block_size() const;
+  std::size_t ready_count() const;
+};
+
+/// Who exists: an immutable snapshot, replaced when membership or state changes.
+struct topology {
+  std::uint64_t version = 0;
+  std::map<std::string, model_endpoints, std::less<>> models;
+
+  /// Finds by model name or by the name of an adapter its engines serve; null if unknown.
+  const model_endpoints* find(std::string_view model_or_adapter) const;
+};
+
+}  // namespace infernex::router

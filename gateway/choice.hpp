@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "messages/registry.hpp"
+
+namespace infernex::gateway {
+
+/// A request as far as placing it goes, owned, for it may wait for a router.
+struct route_request {
+  std::string request_id;
+  /// Base model, and adapter (empty for the base model).
+  std::string model;
+  std::string adapter;
+  fb::KeyMode key_mode = fb::KeyMode::Text;
+  std::optional<std::uint32_t> prompt_tokens;
+  std::uint32_t prompt_bytes = 0;
+  std::uint32_t block_size = 0;
+  /// Keys of the cacheable blocks, first block first.
+  std::vector<std::uint64_t> keys;
+  std::optional<std::uint32_t> max_tokens;
+  std::vector<std::string> exclude;
+};
+
+/// An engine that can take the request.
+struct candidate {
+  std::string instance;
+  std::string url;
+  /// Leading blocks of the prompt that it caches, as far as known.
+  std::uint32_t overlap_blocks = 0;
+};
+
+/// Where a request goes: best engine first, or none, and one line for people that says why.
+struct choice {
+  std::vector<candidate> ranked;
+  std::string reason;
+  bool index_used = false;
+  /// Taken here for lack of a router's answer.
+  bool by_fallback = false;
+};
+
+}  // namespace infernex::gateway

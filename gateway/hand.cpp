@@ -1,0 +1,96 @@
+#include "gateway/hand.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace infernex::gateway {
+namespace {
+
+constexpr std::chrono::milliseconds batch_time{5};
+constexpr std::size_t max_batch = 4096;
+
+}  // namespace
+
+hand::hand(gateway_shared& all, http::worker& on, std::unique_ptr<decider> decides)
+    : shared(all),
+      worker(on),
+      metrics(all.process.metrics),
+      keys(all.how.tokens.cache_bytes / std::max(1U, all.how.threads)),
+      backoff(all.how.backoff_first, all.how.backoff_most),
+      route(std::move(decides)),
+      topology_(all.facts->fleet.topologies()),
+      random_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {}
+
+std::string hand::new_request_id() {
+  // The random part tells threads and processes apart, the counter requests.
+  static constexpr char hex[] = "0123456789abcdef";
+  std::string id = "ix-";
+  for (int shift = 60; shift >= 0; shift -= 4) id += hex[(random_ >> shift) & 15];
+  return id += '-' + std::to_string(++requests_);
+}
+
+void hand::note(life_change change) {
+  if (closed_) return;
+  events_.changes.push_back(std::move(change));
+  send_soon();
+}
+
+void hand::note(life_finish finish) {
+  if (closed_) return;
+  events_.finished.push_back(std::move(finish));
+  send_soon();
+}
+
+void hand::send_soon() {
+  if (events_.changes.size() + events_.finished.size() >= max_batch) return send_now();
+  if (sending_) return;
+  sending_ = true;
+  // The timer hangs on its own wait, not on this object: it goes with the io_context, before this does.
+  auto timer = std::make_shared<worker_timer>(worker.context().get_executor(), batch_time);
+  timer->async_wait([this, timer](const boost::system::error_code& problem) {
+    sending_ = false;
+    if (!problem) send_now();
+  });
+}
+
+void hand::send_now() {
+  if (events_.empty()) return;
+  shared.actor.send(std::make_shared<const life_events>(std::exchange(events_, {})));
+}
+
+life_events hand::close() {
+  closed_ = true;
+  route->close();
+  return std::exchange(events_, {});
+}
+
+placed_request::placed_request(hand& at, const router::model_endpoints& model, const route_request& request,
+                               const candidate& to)
+    : at_(at), model_(model.model), instance_(to.instance) {
+  const auto share = share_of(request, to.overlap_blocks);
+  prefill_tokens_ = share.prefill_tokens;
+  const auto tokens = request.prompt_tokens.value_or(0);
+  blocks_ = request.block_size == 0 ? 0 : (tokens + request.block_size - 1) / request.block_size;
+  for (const auto& endpoint : model.endpoints) {
+    if (endpoint.instance != to.instance) continue;
+    slot_ = endpoint.slot;
+    at_.board().reserve(endpoint.slot, share);
+  }
+  at_.note(life_change{model_, instance_, 1, static_cast<std::int64_t>(prefill_tokens_),
+                       static_cast<std::int64_t>(blocks_), request.request_id});
+}
+
+void placed_request::prefilled() {
+  if (prefill_tokens_ == 0) return;
+  if (slot_) at_.board().unreserve(*slot_, {0, prefill_tokens_});
+  at_.note(life_change{model_, instance_, 0, -static_cast<std::int64_t>(prefill_tokens_), 0, {}});
+  prefill_tokens_ = 0;
+}
+
+placed_request::~placed_request() {
+  if (slot_) at_.board().unreserve(*slot_, {1, prefill_tokens_});
+  at_.note(life_change{
+      model_, instance_, -1, -static_cast<std::int64_t>(prefill_tokens_), -static_cast<std::int64_t>(blocks_), {}});
+}
+
+}  // namespace infernex::gateway

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "actors/runtime/http/client.hpp"
+#include "actors/runtime/http/server.hpp"
+#include "actors/runtime/supervisor.hpp"
+#include "gateway/actor.hpp"
+#include "gateway/attempt.hpp"
+#include "gateway/decider.hpp"
+#include "gateway/key_cache.hpp"
+#include "gateway/metrics.hpp"
+#include "gateway/placing.hpp"
+#include "gateway/token_chain.hpp"
+
+namespace infernex::gateway {
+
+/// What all threads of a gateway share.
+struct gateway_shared {
+  const settings how;
+  runtime process;
+  std::shared_ptr<gateway_facts> facts;
+  current_actor<gateway_actor> actor;
+  /// Origin of this gateway's messages.
+  std::string source;
+  std::atomic<std::uint32_t> in_flight{0};
+  /// Sequence of this gateway's route queries.
+  std::atomic<std::uint64_t> queries{0};
+};
+
+/// One I/O thread's own things: caches, back-offs, its view of the topology, and the events it gathers for
+/// the actor. Used on that thread only, but for close(), which comes after the threads have ended.
+class hand {
+ public:
+  hand(gateway_shared& shared, http::worker& worker, std::unique_ptr<decider> route);
+
+  gateway_shared& shared;
+  http::worker& worker;
+  gateway_metrics metrics;
+  request_scanner scanner;
+  key_cache keys;
+  token_endpoints endpoints;
+  engine_backoff backoff;
+  std::unique_ptr<decider> route;
+  /// Turn of the engines that are asked for tokens.
+  std::uint64_t token_turn = 0;
+
+  /// The present topology; may be null at the start. Hold it across co_await.
+  std::shared_ptr<const router::topology> topology() { return topology_.shared(); }
+  router::load_board& board() { return shared.facts->fleet.board(); }
+  std::string new_request_id();
+
+  /// Reach the actor within a few milliseconds, in batches.
+  void note(life_change change);
+  void note(life_finish finish);
+  /// What was noted and not sent yet; notes are refused from now on.
+  life_events close();
+
+ private:
+  void send_soon();
+  void send_now();
+
+  published<router::topology>::reader topology_;
+  life_events events_;
+  bool sending_ = false;
+  bool closed_ = false;
+  std::uint64_t random_;
+  std::uint64_t requests_ = 0;
+};
+
+/// A request's place at an engine: counted on the load board and in the life-cycle totals from its making to
+/// its end, whatever ends it.
+class placed_request {
+ public:
+  placed_request(hand& at, const router::model_endpoints& model, const route_request& request, const candidate& to);
+  placed_request(const placed_request&) = delete;
+  ~placed_request();
+
+  /// The prompt is prefilled: its tokens no longer wait.
+  void prefilled();
+
+ private:
+  hand& at_;
+  std::string model_;
+  std::string instance_;
+  /// Empty if the engine is not in this gateway's own topology (yet).
+  std::optional<router::slot_ref> slot_;
+  std::uint64_t prefill_tokens_;
+  std::uint64_t blocks_;
+};
+
+}  // namespace infernex::gateway

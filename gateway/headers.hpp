@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "actors/runtime/http/types.hpp"
+
+namespace infernex::gateway {
+
+/// The client's headers as the engine gets them: without hop-by-hop headers (RFC 9110 section 7.6.1), and
+/// without those that the gateway sets or that would make the answer unreadable to it; with the request id.
+http::fields to_engine(const http::fields& from_client, std::string_view request_id);
+
+/// The engine's headers as the client gets them, without those that the gateway sets.
+http::fields to_client(const http::fields& from_engine);
+
+}  // namespace infernex::gateway

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "messages/registry.hpp"
+
+namespace infernex::gateway {
+
+using clock_point = std::chrono::steady_clock::time_point;
+
+/// What a request's step changes of an engine's totals: all positive when it is placed, all negative when it
+/// leaves; the prompt tokens go at the first token.
+struct life_change {
+  std::string model;
+  std::string instance;
+  std::int32_t requests = 0;
+  std::int64_t prefill_tokens = 0;
+  std::int64_t blocks = 0;
+  /// Set when the request is placed.
+  std::string started;
+};
+
+struct life_finish {
+  std::string model;
+  fb::FinishedT record;
+};
+
+/// What happened to requests on one I/O thread since its last report, in order.
+struct life_events {
+  std::vector<life_change> changes;
+  std::vector<life_finish> finished;
+  bool empty() const { return changes.empty() && finished.empty(); }
+};
+
+/// One gateway's absolute totals per engine, and the messages that report them.
+class life {
+ public:
+  struct limits {
+    std::size_t max_models = 1024;
+    std::size_t max_instances = 4096;
+    /// Started ids and finished records kept a model between two messages; more are dropped and counted.
+    std::size_t max_records = 2048;
+    /// How long an engine without requests is still listed, so that a lost message does no harm.
+    std::chrono::milliseconds list_idle_for{10'000};
+  };
+
+  /// `source` and `epoch` become the messages' origin.
+  life(std::string source, std::uint64_t epoch, limits bounds);
+  life(std::string source, std::uint64_t epoch) : life(std::move(source), epoch, limits{}) {}
+
+  void apply(const life_events& events, clock_point now);
+  /// Nothing is in flight any more: for the gateway's last messages.
+  void end_all(clock_point now);
+  /// The messages due: of the models that changed since their last one, or of all models.
+  std::vector<fb::RequestLifeT> take(bool all, clock_point now);
+  bool changed() const;
+
+  const std::string& source() const { return source_; }
+  /// Records and changes dropped for a bound.
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  struct totals {
+    std::int64_t requests = 0;
+    std::int64_t prefill_tokens = 0;
+    std::int64_t blocks = 0;
+    clock_point idle_since;
+  };
+  struct model_life {
+    std::map<std::string, totals> engines;
+    std::vector<std::string> started;
+    std::vector<fb::FinishedT> finished;
+    std::uint64_t sequence = 0;
+    bool changed = false;
+  };
+  model_life* find(const std::string& model);
+
+  std::string source_;
+  std::uint64_t epoch_;
+  limits bounds_;
+  std::map<std::string, model_life> models_;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace infernex::gateway

@@ -1,0 +1,41 @@
+#include "gateway/metrics.hpp"
+
+namespace infernex::gateway {
+
+gateway_metrics::gateway_metrics(metrics_registry& registry)
+    : ttft(registry.histogram("infernex_gateway_ttft_seconds",
+                              "From a streaming request's first byte to its first token", request_buckets())),
+      duration(registry.histogram("infernex_gateway_request_duration_seconds",
+                                  "From a request's first byte to its answer's last", request_buckets())),
+      in_flight(registry.gauge("infernex_gateway_in_flight_requests", "Requests being answered")),
+      retries(registry.counter("infernex_gateway_retries_total", "Requests given to another engine after a failure")),
+      broken_streams(registry.counter("infernex_gateway_broken_streams_total",
+                                      "Streams that ended in an error event because their engine failed")),
+      client_gone(
+          registry.counter("infernex_gateway_client_gone_total", "Clients that left before their answer's end")),
+      route_fallbacks(registry.counter("infernex_gateway_route_fallbacks_total",
+                                       "Requests placed by load only for lack of a router's answer")),
+      predicted_cached_tokens(registry.counter("infernex_gateway_predicted_cached_tokens_total",
+                                               "Prompt tokens the router expected in the engine's cache")),
+      cached_tokens(registry.counter("infernex_gateway_cached_tokens_total",
+                                     "Prompt tokens the engine reported as cached, of the same requests")),
+      registry_(registry) {}
+
+prometheus::Counter& gateway_metrics::requests(unsigned code) {
+  auto& known = by_code_[code];
+  if (!known) {
+    known = &registry_.counter("infernex_gateway_requests_total", "Chat and completions requests by status code",
+                               {{"code", std::to_string(code)}});
+  }
+  return *known;
+}
+
+prometheus::Counter& gateway_metrics::tokenized(std::string_view by) {
+  if (const auto found = by_way_.find(by); found != by_way_.end()) return *found->second;
+  auto& made = registry_.counter("infernex_gateway_tokenized_total", "Prompts by how their tokens were found",
+                                 {{"by", std::string(by)}});
+  by_way_.emplace(by, &made);
+  return made;
+}
+
+}  // namespace infernex::gateway

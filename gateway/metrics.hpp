@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+
+#include "actors/runtime/metrics.hpp"
+#include "gateway/settings.hpp"
+
+namespace infernex::gateway {
+
+/// The gateway's metrics; one object a thread, all of them over the process's same counters.
+class gateway_metrics {
+ public:
+  explicit gateway_metrics(metrics_registry& registry);
+
+  /// `infernex_gateway_requests_total{code}`; 499 is a client that left before its answer began.
+  prometheus::Counter& requests(unsigned code);
+  /// `infernex_gateway_tokenized_total{by}`: how prompts got their tokens (render, tokenize, text, given, cache).
+  prometheus::Counter& tokenized(std::string_view by);
+
+  prometheus::Histogram& ttft;
+  prometheus::Histogram& duration;
+  prometheus::Gauge& in_flight;
+  prometheus::Counter& retries;
+  prometheus::Counter& broken_streams;
+  prometheus::Counter& client_gone;
+  prometheus::Counter& route_fallbacks;
+  /// Over requests for which both are known: what the router expected from cache, and what the engine took.
+  prometheus::Counter& predicted_cached_tokens;
+  prometheus::Counter& cached_tokens;
+
+ private:
+  metrics_registry& registry_;
+  std::map<unsigned, prometheus::Counter*> by_code_;
+  std::map<std::string, prometheus::Counter*, std::less<>> by_way_;
+};
+
+}  // namespace infernex::gateway

@@ -1,0 +1,105 @@
+#include "gateway/placing.hpp"
+
+#include <algorithm>
+
+namespace infernex::gateway {
+namespace {
+
+router::placement placement_of(const route_request& request, const std::vector<std::string_view>& exclude) {
+  router::placement p;
+  p.request_id = request.request_id;
+  p.adapter = request.adapter;
+  p.key_mode = request.key_mode;
+  p.prompt_tokens = request.prompt_tokens;
+  p.prompt_bytes = request.prompt_bytes;
+  p.block_size = request.block_size;
+  p.blocks = static_cast<std::uint32_t>(request.keys.size());
+  p.exclude = exclude;
+  return p;
+}
+
+template <class T>
+flatbuffers::Optional<T> optional_of(const std::optional<T>& value) {
+  return value ? flatbuffers::Optional<T>(*value) : flatbuffers::nullopt;
+}
+
+}  // namespace
+
+std::size_t query_bytes(const route_request& request) {
+  return std::min(request.keys.size(), max_query_keys) * sizeof(std::uint64_t) + 512;
+}
+
+flatbuffers::DetachedBuffer encode_route_query(std::string_view source, std::uint64_t epoch, std::uint64_t sequence,
+                                               std::string_view model, const std::vector<const route_request*>& items) {
+  flatbuffers::FlatBufferBuilder b(1024);
+  const auto text = [&b](std::string_view s) { return b.CreateString(s.data(), s.size()); };
+  std::vector<flatbuffers::Offset<fb::RouteItem>> rows;
+  rows.reserve(items.size());
+  for (const auto* item : items) {
+    std::vector<flatbuffers::Offset<flatbuffers::String>> names;
+    for (const auto& instance : item->exclude) names.push_back(text(instance));
+    const auto id = text(item->request_id);
+    const auto adapter = text(item->adapter);
+    const auto keys = b.CreateVector(item->keys.data(), std::min(item->keys.size(), max_query_keys));
+    const auto exclude = b.CreateVector(names);
+    rows.push_back(fb::CreateRouteItem(b, id, adapter, item->key_mode, optional_of(item->prompt_tokens),
+                                       item->prompt_bytes, item->block_size, keys, optional_of(item->max_tokens),
+                                       exclude));
+  }
+  const auto origin = fb::CreateOrigin(b, text(source), epoch, sequence);
+  const auto name = text(model);
+  b.Finish(fb::CreateRouteQuery(b, origin, name, b.CreateVector(rows)), fb::RouteQueryIdentifier());
+  return b.Release();
+}
+
+choice to_choice(const fb::RouteChoice& decided) {
+  choice out;
+  out.reason = text(decided.reason());
+  out.index_used = decided.index_used();
+  if (text(decided.instance()).empty()) return out;
+  out.ranked.push_back(
+      {std::string(text(decided.instance())), std::string(text(decided.url())), decided.overlap_blocks()});
+  if (const auto* candidates = decided.candidates()) {
+    for (const auto* c : *candidates) {
+      if (text(c->instance()) == out.ranked.front().instance) continue;
+      out.ranked.push_back({std::string(text(c->instance())), std::string(text(c->url())), c->overlap_blocks()});
+    }
+  }
+  return out;
+}
+
+choice place(const route_request& request, const router::model_endpoints* candidates, const router::load_board& loads,
+             const router::overlaps& cached, const router::policy& how, router::rotation& turn,
+             router::clock_point now) {
+  const std::vector<std::string_view> exclude(request.exclude.begin(), request.exclude.end());
+  auto decided = router::decide(placement_of(request, exclude), candidates, loads, cached, how, turn, now);
+  choice out;
+  out.reason = std::move(decided.reason);
+  out.index_used = decided.index_used;
+  for (const auto& c : decided.ranked) out.ranked.push_back({c.to->instance, c.to->url, c.overlap_blocks});
+  return out;
+}
+
+choice place_by_load(const route_request& request, const router::model_endpoints* candidates,
+                     const router::load_board& loads, const router::policy& how, router::rotation& turn,
+                     router::clock_point now, std::string_view why) {
+  auto by_load = how;
+  if (by_load.how == router::strategy::kv_aware) by_load.how = router::strategy::least_load;
+  auto out = place(request, candidates, loads, {false, why, {}}, by_load, turn, now);
+  out.reason = std::string(why) + "; by load only: " + out.reason;
+  out.by_fallback = true;
+  return out;
+}
+
+bool someone_ready(const route_request& request, const router::model_endpoints* candidates) {
+  return candidates && std::any_of(candidates->endpoints.begin(), candidates->endpoints.end(), [&](const auto& e) {
+           return e.ready() &&
+                  std::find(request.exclude.begin(), request.exclude.end(), e.instance) == request.exclude.end();
+         });
+}
+
+router::load_share share_of(const route_request& request, std::uint32_t overlap_blocks) {
+  return {1, router::expected_prefill(placement_of(request, {}), overlap_blocks)};
+}
+
+}  // namespace infernex::gateway

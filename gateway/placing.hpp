@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/router/decide.hpp"
+#include "gateway/choice.hpp"
+#include "messages/view.hpp"
+
+namespace infernex::gateway {
+
+/// Keys of one request that a query carries at most: with more, the tail is left out (512 KiB of keys; at 16
+/// tokens a block, a prompt of a million tokens).
+inline constexpr std::size_t max_query_keys = 1 << 16;
+
+/// Bytes a request takes in a RouteQuery, roughly; for keeping messages under NATS's limit.
+std::size_t query_bytes(const route_request& request);
+
+/// A RouteQuery for requests of one model.
+flatbuffers::DetachedBuffer encode_route_query(std::string_view source, std::uint64_t epoch, std::uint64_t sequence,
+                                               std::string_view model, const std::vector<const route_request*>& items);
+
+/// A router's answer for one request.
+choice to_choice(const fb::RouteChoice& decided);
+
+/// Decides in place, on this process's own topology and loads.
+choice place(const route_request& request, const router::model_endpoints* candidates, const router::load_board& loads,
+             const router::overlaps& cached, const router::policy& how, router::rotation& turn,
+             router::clock_point now);
+
+/// Places by load only, because `why` (`router did not answer in 300 ms`). Round-robin stays what it is.
+choice place_by_load(const route_request& request, const router::model_endpoints* candidates,
+                     const router::load_board& loads, const router::policy& how, router::rotation& turn,
+                     router::clock_point now, std::string_view why);
+
+/// Whether an engine of the model is ready that the request does not exclude.
+bool someone_ready(const route_request& request, const router::model_endpoints* candidates);
+
+/// What a reservation for this request counts at a candidate.
+router::load_share share_of(const route_request& request, std::uint32_t overlap_blocks);
+
+}  // namespace infernex::gateway

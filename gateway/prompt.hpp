@@ -1,0 +1,11 @@
+#pragma once
+
+#include "gateway/session.hpp"
+
+namespace infernex::gateway {
+
+/// Finds the prompt's tokens by the configured chain and fills the session's route_request with its block
+/// keys. Without tokens it stays in text mode.
+http::task<void> find_prompt_keys(session& s);
+
+}  // namespace infernex::gateway

@@ -1,0 +1,124 @@
+#include "gateway/relay.hpp"
+
+#include "gateway/headers.hpp"
+
+namespace infernex::gateway {
+namespace {
+
+relayed done() { return {}; }
+relayed failed(std::string_view why) { return {false, why, {}}; }
+relayed instead(answer what) { return {false, {}, std::move(what)}; }
+
+/// A call ended in an error before the client got anything.
+relayed judge(const session& s, const error& problem, const candidate& to) {
+  if (s.client_gone) return done();
+  if (s.too_late || (problem.code == errc::timed_out && std::chrono::steady_clock::now() >= s.ends_at)) {
+    return instead(too_slow(s.at.shared.how.timeout));
+  }
+  if (problem.code == errc::too_large) return instead(bad_answer(to.instance, story_of(problem.code)));
+  // A time-out with time left was a connection that could not be made, or a stalled one: another may answer.
+  return failed(story_of(problem.code));
+}
+
+http::fields answer_headers(const session& s, const http::exchange& from) {
+  auto headers = to_client(from.headers());
+  headers.push_back({"X-Request-Id", s.request_id});
+  headers.push_back({"x-infernex-endpoint", header_line(s.instance)});
+  headers.push_back({"x-infernex-decision", header_line(s.decision)});
+  return headers;
+}
+
+http::task<relayed> relay_whole(session& s, http::exchange from, const candidate& to) {
+  auto body = co_await from.read_all(s.at.shared.how.max_answer_bytes);
+  if (!body) co_return judge(s, body.failure(), to);
+  s.status = from.status();
+  s.outcome = fb::Outcome::Completed;
+  if (s.status == 200) s.used = find_usage(*body);
+  const std::string type(http::find(from.headers(), "content-type"));
+  s.deadline.cancel();
+  if (!co_await s.out.send(s.status, type, *body, answer_headers(s, from))) s.client_gone = true;
+  co_return done();
+}
+
+/// Ends a stream that has begun in an error the client can read, then breaks the connection, so that no
+/// client takes the cut answer for a whole one.
+http::task<void> break_off(session& s, const error& problem) {
+  const bool slow = problem.code == errc::timed_out;
+  s.outcome = slow ? fb::Outcome::TimedOut : fb::Outcome::EngineFailed;
+  s.at.metrics.broken_streams.Increment();
+  const auto message = "The stream ended early: engine " + s.instance + ' ' + std::string(story_of(problem.code)) + '.';
+  const auto event =
+      "data: " + http::openai_error(slow ? 504 : 502, message, slow ? "timeout" : "engine_failed") + "\n\n";
+  co_await s.out.write(event);
+  s.out.abort();
+}
+
+void note_first_token(session& s, placed_request& place) {
+  place.prefilled();
+  s.ttft = std::chrono::steady_clock::now() - s.in.received_at;
+  s.at.metrics.ttft.Observe(std::chrono::duration<double>(*s.ttft).count());
+}
+
+/// Passes events on as they come: the next piece is read only when the client has taken the last.
+http::task<relayed> relay_stream(session& s, http::exchange from, const candidate& to, placed_request& place) {
+  stream_scan scan;
+  bool started = false;
+  for (;;) {
+    auto piece = co_await from.read_some();
+    if (!piece && !started) co_return judge(s, piece.failure(), to);
+    if (!piece) {
+      if (!s.client_gone) co_await break_off(s, piece.failure());
+      break;
+    }
+    const bool end = piece->empty();
+    const auto events = end ? scan.rest() : scan.feed(*piece);
+    if (!s.ttft && scan.first_token()) note_first_token(s, place);
+    if (!started && (end || !events.empty())) {
+      started = true;
+      s.deadline.cancel();
+      s.status = from.status();
+      const std::string type(http::find(from.headers(), "content-type"));
+      if (!co_await s.out.start_stream(s.status, type, answer_headers(s, from))) s.client_gone = true;
+    }
+    if (!events.empty() && !s.client_gone && !co_await s.out.write(events)) s.client_gone = true;
+    if (s.client_gone) break;
+    if (!end) continue;
+    s.outcome = fb::Outcome::Completed;
+    if (!co_await s.out.end_stream()) s.client_gone = true;
+    break;
+  }
+  s.used = scan.last_usage();
+  co_return done();
+}
+
+}  // namespace
+
+http::task<relayed> relay(session& s, const candidate& to, std::string_view upstream_path) {
+  const auto base = http::parse_url(to.url);
+  if (!base) co_return failed("announced a URL that cannot be used");
+  placed_request place(s.at, *s.model, s.where, to);
+  s.instance = to.instance;
+
+  std::string target = base->path + std::string(upstream_path);
+  if (const auto query = s.in.target.find('?'); query != std::string::npos) target += s.in.target.substr(query);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(s.ends_at - std::chrono::steady_clock::now());
+  http::call_options options;
+  options.connect_timeout = std::min(s.at.shared.how.connect_timeout, left);
+  options.response_timeout = left;
+  options.idle_timeout = s.body.stream ? s.at.shared.how.stream_idle_timeout : left;
+  options.cancel = &s.upstream;
+  const http::outgoing what{"POST", target, to_engine(s.in.headers, s.request_id), s.in.body};
+  auto opened = co_await s.at.worker.upstream().open(base->at, what, options);
+  if (!opened) co_return judge(s, opened.failure(), to);
+  const auto status = opened->status();
+  if (worth_retry_status(status)) {
+    co_return failed(status == 503 ? "answered 503" : status == 502 ? "answered 502" : "answered 504");
+  }
+  s.at.backoff.succeeded(to.instance);
+  if (http::find(opened->headers(), "content-type").starts_with("text/event-stream")) {
+    co_return co_await relay_stream(s, *std::move(opened), to, place);
+  }
+  co_return co_await relay_whole(s, *std::move(opened), to);
+}
+
+}  // namespace infernex::gateway

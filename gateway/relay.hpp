@@ -1,0 +1,21 @@
+#pragma once
+
+#include "gateway/session.hpp"
+
+namespace infernex::gateway {
+
+/// How one engine's attempt at a request ended.
+struct relayed {
+  /// The client has its answer, or is gone, or its stream was broken off: nothing more to do.
+  bool done = true;
+  /// If not done: why, for people (`refused the connection`), and whether another engine may do better. If
+  /// not, `instead` is the answer.
+  std::string_view failure;
+  std::optional<answer> instead;
+};
+
+/// Sends the request to one engine and passes its answer on. Nothing reaches the client before the engine's
+/// whole answer (not streamed) or first event (streamed) is there.
+http::task<relayed> relay(session& s, const candidate& to, std::string_view upstream_path);
+
+}  // namespace infernex::gateway

@@ -1,0 +1,162 @@
+#include "gateway/route_by_bus.hpp"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <boost/asio/post.hpp>
+
+#include "gateway/placing.hpp"
+
+namespace infernex::gateway {
+namespace {
+
+constexpr std::size_t max_items = 64;
+constexpr std::size_t max_bytes = 768 << 10;
+
+/// One request that waits for a router. The bus may hold it longer than the request lives: nothing is touched
+/// once it is abandoned.
+struct pending_route {
+  const route_request* request;
+  waiter* wake;
+  std::optional<result<choice>> answer;
+  bool abandoned = false;
+};
+using pending_batch = std::vector<std::shared_ptr<pending_route>>;
+
+/// Marks a request abandoned when its coroutine goes on, or is destroyed.
+struct abandon_at_end {
+  std::shared_ptr<pending_route> pending;
+  ~abandon_at_end() { pending->abandoned = true; }
+};
+
+/// Where the bus's threads put answers; closed before the worker's context goes.
+class door {
+ public:
+  explicit door(http::asio::io_context& context) : context_(&context) {}
+  template <class Work>
+  void post(Work work) {
+    const std::lock_guard lock(guard_);
+    if (context_) http::asio::post(*context_, std::move(work));
+  }
+  void close() {
+    const std::lock_guard lock(guard_);
+    context_ = nullptr;
+  }
+
+ private:
+  std::mutex guard_;
+  http::asio::io_context* context_;
+};
+
+void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
+  const auto* choices = answer ? (*answer)->choices() : nullptr;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    auto& p = *batch[i];
+    if (p.abandoned) continue;
+    if (!answer) {
+      p.answer = answer.failure();
+    } else if (choices && i < choices->size() && text(choices->Get(i)->request_id()) == p.request->request_id) {
+      p.answer = to_choice(*choices->Get(i));
+    } else {
+      p.answer = error{errc::malformed_input, "the router answered another question"};
+    }
+    p.wake->notify();
+  }
+}
+
+class route_by_bus final : public decider {
+ public:
+  route_by_bus(gateway_shared& shared, http::worker& worker)
+      : shared_(shared), worker_(worker), door_(std::make_shared<door>(worker.context())) {}
+
+  http::task<choice> choose(const route_request& request, std::shared_ptr<const router::topology> topology,
+                            waiter& wake) override;
+  void close() override { door_->close(); }
+
+ private:
+  void flush();
+  void send(const std::string& model, pending_batch batch);
+  std::string why_not(const result<choice>& answer) const;
+
+  gateway_shared& shared_;
+  http::worker& worker_;
+  std::shared_ptr<door> door_;
+  pending_batch queue_;
+  bool flush_posted_ = false;
+  router::rotation turn_;
+};
+
+http::task<choice> route_by_bus::choose(const route_request& request, std::shared_ptr<const router::topology> topology,
+                                        waiter& wake) {
+  const auto* candidates = topology ? topology->find(request.model) : nullptr;
+  std::string why = "the bus is down";
+  if (shared_.process.messages.connected()) {
+    const abandon_at_end waiting{std::make_shared<pending_route>(pending_route{&request, &wake, {}, false})};
+    queue_.push_back(waiting.pending);
+    if (!flush_posted_) {
+      flush_posted_ = true;
+      http::asio::post(worker_.context(), [this] { flush(); });
+    }
+    // The bus keeps the time-out; the margin is for its answer's way here.
+    const auto deadline = std::chrono::steady_clock::now() + shared_.how.route_timeout + std::chrono::milliseconds(50);
+    const auto outcome = co_await wake.wait(deadline);
+    if (outcome == waiter::outcome::cancelled) co_return choice{};
+    auto& answer = waiting.pending->answer;
+    if (!answer) answer = error{errc::timed_out, {}};
+    // A router that has just started knows fewer engines than we do.
+    if (*answer && (!(*answer)->ranked.empty() || !someone_ready(request, candidates))) co_return **std::move(answer);
+    why = why_not(*answer);
+  }
+  co_return place_by_load(request, candidates, shared_.facts->fleet.board(), shared_.how.policy, turn_,
+                          std::chrono::steady_clock::now(), why);
+}
+
+std::string route_by_bus::why_not(const result<choice>& answer) const {
+  if (answer) return "router named no engine (" + answer->reason + ")";
+  switch (answer.failure().code) {
+    case errc::timed_out:
+      return "router did not answer in " + std::to_string(shared_.how.route_timeout.count()) + " ms";
+    case errc::unreachable:
+      return "no router is on the bus";
+    default:
+      return "router: " + std::string(name(answer.failure().code));
+  }
+}
+
+void route_by_bus::flush() {
+  flush_posted_ = false;
+  std::map<std::string, std::pair<pending_batch, std::size_t>> open;
+  for (auto& pending : std::exchange(queue_, {})) {
+    if (pending->abandoned) continue;
+    const auto bytes = query_bytes(*pending->request);
+    const auto model = pending->request->model;
+    auto& [batch, size] = open[model];
+    if (!batch.empty() && (batch.size() >= max_items || size + bytes > max_bytes)) {
+      send(model, std::exchange(batch, {}));
+      size = 0;
+    }
+    size += bytes;
+    batch.push_back(std::move(pending));
+  }
+  for (auto& [model, batch] : open) send(model, std::move(batch.first));
+}
+
+void route_by_bus::send(const std::string& model, pending_batch batch) {
+  std::vector<const route_request*> items;
+  for (const auto& pending : batch) items.push_back(pending->request);
+  auto& bus = shared_.process.messages;
+  const auto query = encode_route_query(shared_.source, shared_.process.epoch, ++shared_.queries, model, items);
+  bus.request<fb::RouteDecision>(bus.names().route_query(model), query, shared_.how.route_timeout,
+                                 [way = door_, batch = std::move(batch)](result<view<fb::RouteDecision>>&& answer) {
+                                   way->post([batch, answer = std::move(answer)] { deliver(batch, answer); });
+                                 });
+}
+
+}  // namespace
+
+std::unique_ptr<decider> make_route_by_bus(gateway_shared& shared, http::worker& worker) {
+  return std::make_unique<route_by_bus>(shared, worker);
+}
+
+}  // namespace infernex::gateway

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gateway/answers.hpp"
+#include "gateway/hand.hpp"
+#include "gateway/usage_scan.hpp"
+
+namespace infernex::gateway {
+
+/// One chat or completions request from its admission to its end. Lives in its coroutine; the client-gone
+/// call-back and the deadline refer to it weakly.
+struct session {
+  session(hand& h, api k, http::request& request, http::responder& way_back)
+      : at(h),
+        kind(k),
+        in(request),
+        out(way_back),
+        wake(h.worker.context()),
+        deadline(h.worker.context().get_executor()) {}
+
+  hand& at;
+  const api kind;
+  http::request& in;
+  http::responder& out;
+  std::string request_id;
+
+  openai_request body;
+  std::shared_ptr<const router::topology> topology;
+  /// Points into `topology`.
+  const router::model_endpoints* model = nullptr;
+  route_request where;
+  /// How the prompt's tokens were found: render, tokenize, text, given, cache.
+  std::string_view tokens_by = "text";
+  /// Why the request goes where it goes, or nowhere; and the same with what belongs to it, for the header.
+  std::string reason;
+  std::string decision;
+
+  waiter wake;
+  worker_timer deadline;
+  clock_point ends_at;
+  http::cancel_source upstream;
+  bool client_gone = false;
+  /// The deadline has passed before the answer (or the stream's first event) was there.
+  bool too_late = false;
+
+  // What the finished-request record is made of.
+  std::uint32_t attempt = 1;
+  std::string instance;
+  unsigned status = 0;
+  fb::Outcome outcome = fb::Outcome::Rejected;
+  std::optional<std::uint32_t> predicted_cached;
+  usage used;
+  std::optional<std::chrono::steady_clock::duration> ttft;
+
+  bool given_up() const { return client_gone || too_late; }
+};
+
+/// Answers `POST /v1/chat/completions` or `/v1/completions`. `upstream_path`: what the engine is asked for.
+http::task<void> serve_completion(hand& at, api kind, std::string_view upstream_path, http::request& in,
+                                  http::responder& out);
+
+/// Sends an error in OpenAI's shape.
+http::task<void> send_answer(http::responder& out, const answer& what, http::fields extra = {});
+
+}  // namespace infernex::gateway

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gateway/openai_request.hpp"
+#include "gateway/settings.hpp"
+
+namespace infernex::gateway {
+
+using clock_point = std::chrono::steady_clock::time_point;
+
+std::string_view name(token_step step);
+
+/// What one engine was asked for tokens.
+struct token_call {
+  std::string path;
+  /// Empty: send the client's own body.
+  std::string body;
+  std::chrono::milliseconds timeout;
+};
+
+/// The call that step `step` (render or tokenize) makes for a request. Shapes: vLLM's
+/// `/v1/chat/completions/render`, `/v1/completions/render` (the client's own body) and `/tokenize`.
+token_call make_token_call(token_step step, api kind, const openai_request& request, const token_settings& how);
+
+enum class token_verdict : std::uint8_t {
+  tokens,
+  /// The engine does not have the endpoint (404, 405, 501).
+  absent,
+  /// It has, but failed or answered something else than tokens.
+  failed,
+  /// It found the request itself wrong (other 4xx): no other step would do better, and the engine that gets
+  /// the request will tell the client.
+  refused,
+};
+
+struct token_answer {
+  token_verdict verdict = token_verdict::failed;
+  std::vector<std::uint32_t> ids;
+};
+
+/// Reads an engine's answer: `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or
+/// `{"tokens":[…]}`.
+token_answer read_token_answer(token_step step, unsigned status, std::string_view body);
+
+/// Which endpoints of which engines are not to be asked for a while. Bounded: full, it forgets all.
+class token_endpoints {
+ public:
+  explicit token_endpoints(std::size_t max_entries = 4096) : max_entries_(max_entries) {}
+
+  bool usable(std::string_view instance, token_step step, clock_point now) const;
+  void avoid(std::string_view instance, token_step step, clock_point until);
+
+ private:
+  std::size_t max_entries_;
+  std::map<std::pair<std::string, token_step>, clock_point> until_;
+};
+
+/// Position in the chain of the next step worth trying on this engine, from `from` on: `chain.size()` if
+/// none is left. `text` is always worth trying.
+std::size_t next_step(const std::vector<token_step>& chain, std::size_t from, std::string_view instance,
+                      const token_endpoints& endpoints, clock_point now);
+
+}  // namespace infernex::gateway

@@ -1,0 +1,23 @@
+#include <CLI/CLI.hpp>
+
+#include "nodes/commands.hpp"
+#include "nodes/host.hpp"
+#include "nodes/role_options.hpp"
+
+namespace infernex::nodes {
+
+void add_gateway(CLI::App& app, action& chosen) {
+  auto* command = app.add_subcommand("gateway", "The OpenAI HTTP endpoint");
+  auto options = add_role_options(*command);
+  command->add_option("--port", options->port, "TCP port (0: a free one)");
+  command->callback([options, &chosen] {
+    chosen = [options] {
+      auto settings = load(*options);
+      if (!settings) return 1;
+      if (options->port) settings->gateway.port = *options->port;
+      return host(*settings, {"gateway"});
+    };
+  });
+}
+
+}  // namespace infernex::nodes

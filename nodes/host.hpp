@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nodes/settings.hpp"
+
+namespace infernex::nodes {
+
+/// Runs one or several roles (agent, indexer, router, gateway) in this process until SIGINT or SIGTERM.
+/// Exit code 0 after an orderly end, 1 if a role could not start or was given up by its supervisor.
+int host(const node_settings& settings, const std::vector<std::string>& roles);
+
+}  // namespace infernex::nodes

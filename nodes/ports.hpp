@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace infernex::nodes {
+
+/// TCP ports of 127.0.0.1 that were free a moment ago, each given out once. Throws std::runtime_error if the
+/// system has none.
+class free_ports {
+ public:
+  explicit free_ports(std::size_t count);
+  std::uint16_t take();
+
+ private:
+  std::vector<std::uint16_t> ports_;
+};
+
+}  // namespace infernex::nodes

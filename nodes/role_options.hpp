@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "nodes/settings.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace infernex::nodes {
+
+/// The options every role has. What is given on the command line wins over the file.
+struct role_options {
+  std::string config;
+  std::optional<std::string> nats;
+  std::optional<std::uint16_t> port;
+};
+
+/// Adds `--config`, and `--nats` where the role speaks on the bus.
+std::shared_ptr<role_options> add_role_options(CLI::App& command, bool speaks_on_the_bus = true);
+
+/// The settings of file and command line; nothing if the file has mistakes (printed already).
+std::optional<node_settings> load(const role_options& options);
+
+}  // namespace infernex::nodes

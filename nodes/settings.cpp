@@ -1,0 +1,46 @@
+#include "nodes/settings.hpp"
+
+#include <iostream>
+
+namespace infernex::nodes {
+
+using namespace std::chrono_literals;
+
+void read_settings(config::document& file, node_settings& into) {
+  auto root = file.root();
+  root.below("bus")
+      .read("url", into.bus.url)
+      .read("prefix", into.bus.prefix)
+      .read("reconnect_wait", into.bus.reconnect_wait, 10ms, 60s)
+      .read("connect_deadline", into.bus.connect_deadline, 100ms, 10min);
+  root.below("log").read_choice("level", into.log_level,
+                                {{"debug", log::level::debug},
+                                 {"info", log::level::info},
+                                 {"warn", log::level::warn},
+                                 {"error", log::level::error}});
+  root.read("drain_deadline", into.drain_deadline, 0ms, 10min);
+  {
+    auto up = root.below("up");
+    up.read("engines", into.up.engines, 1, 256).read("nats", into.up.nats);
+  }
+  read_gateway(root.below("gateway"), into.gateway);
+  read_router(root.below("router"), into.router);
+  read_indexer(root.below("indexer"), into.indexer);
+  read_agent(root.below("agent"), into.agent);
+  read_simulator(root.below("simulator"), into.simulator);
+}
+
+bool load_settings(const std::string& file, node_settings& into) {
+  if (file.empty()) return true;
+  auto document = config::document::load(file);
+  if (!document) {
+    std::cerr << file << ": " << render(document.failure()) << '\n';
+    return false;
+  }
+  read_settings(*document, into);
+  const auto problems = document->problems();
+  for (const auto& one : problems) std::cerr << config::render(one) << '\n';
+  return problems.empty();
+}
+
+}  // namespace infernex::nodes

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/engine/settings.hpp"
+#include "actors/indexer/settings.hpp"
+#include "actors/router/settings.hpp"
+#include "actors/runtime/bus.hpp"
+#include "actors/runtime/config.hpp"
+#include "actors/runtime/log.hpp"
+#include "actors/runtime/restart_policy.hpp"
+#include "actors/simulator/settings.hpp"
+#include "gateway/settings.hpp"
+
+namespace infernex::nodes {
+
+/// `infernex up`.
+struct up_settings {
+  std::uint32_t engines = 4;
+  /// Empty: a nats-server of its own on a free port.
+  std::string nats;
+  restart_limits restarts{100, std::chrono::minutes(1), std::chrono::milliseconds(50), std::chrono::milliseconds(2'000)};
+};
+
+/// Everything a configuration file can say, with the defaults of what it does not say. One file serves every
+/// subcommand: each reads all of it, so that a mistake shows wherever the file is used.
+struct node_settings {
+  bus_settings bus;
+  log::level log_level = log::level::info;
+  /// How long a role may take to finish its requests at shutdown.
+  std::chrono::milliseconds drain_deadline{10'000};
+  gateway::settings gateway;
+  router::settings router;
+  indexer::settings indexer;
+  engine::settings agent;
+  simulator::settings simulator;
+  up_settings up;
+};
+
+/// Reads a whole document into settings; the problems are the document's.
+void read_settings(config::document& file, node_settings& into);
+
+/// Loads `file` (empty: the defaults). On problems: prints them all to stderr, one a line, and returns false.
+bool load_settings(const std::string& file, node_settings& into);
+
+// One for each section of the file.
+void read_gateway(config::section at, gateway::settings& into);
+void read_router(config::section at, router::settings& into);
+void read_indexer(config::section at, indexer::settings& into);
+void read_agent(config::section at, engine::settings& into);
+void read_simulator(config::section at, simulator::settings& into);
+void read_policy(config::section at, router::policy& into);
+void read_fleet(config::section at, router::fleet_settings& into);
+
+}  // namespace infernex::nodes

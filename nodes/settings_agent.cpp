@@ -1,0 +1,78 @@
+#include "actors/discovery/static_list.hpp"
+#include "nodes/settings.hpp"
+
+namespace infernex::nodes {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+void read_engine(config::section& at, discovery::engine_descriptor& into) {
+  at.require("instance")
+      .read("instance", into.instance)
+      .read("model", into.model)
+      .require("url")
+      .read("url", into.url)
+      .read("kv_events", into.kv_events)
+      .read("kv_replay", into.kv_replay)
+      .read("kv_topic", into.kv_topic)
+      .read_choice("role", into.role,
+                   {{"aggregated", fb::EngineRole::Aggregated},
+                    {"prefill", fb::EngineRole::Prefill},
+                    {"decode", fb::EngineRole::Decode}})
+      .read("node", into.node)
+      .read("pd_group", into.pd_group)
+      .read("block_size", into.block_size, 1, 65'536);
+}
+
+void read_engines(config::section& agent, std::vector<discovery::engine_descriptor>& into) {
+  auto entries = agent.list("engines");
+  for (auto& at : entries) read_engine(at, into.emplace_back());
+  for (const auto& mistake : discovery::find_mistakes(into))
+    // An absent key has been reported already, as such.
+    if (mistake.index < entries.size() && entries[mistake.index].has(mistake.key))
+      entries[mistake.index].complain(mistake.key, mistake.message);
+}
+
+void read_metrics(config::section& agent, std::vector<engine::metric_source>& into) {
+  auto entries = agent.list("metrics");
+  if (!entries.empty()) into.clear();
+  for (auto& at : entries) {
+    engine::metric_source source;
+    std::string meaning;
+    at.require("metric").read("metric", source.metric).require("meaning").read("meaning", meaning).read("label", source.label);
+    const auto known = engine::metric_meaning_of(meaning);
+    if (known) source.meaning = *known;
+    else if (at.has("meaning")) at.complain("meaning", "not a meaning the agent knows: \"" + meaning + "\"");
+    into.push_back(std::move(source));
+  }
+}
+
+}  // namespace
+
+void read_agent(config::section at, engine::settings& into) {
+  read_engines(at, into.engines);
+  read_metrics(at, into.metrics);
+  at.read("probe_interval", into.health.probe_interval, 10ms, 60s)
+      .read("probe_timeout", into.probe_timeout, 10ms, 60s)
+      .read("suspicion_pause", into.health.suspicion_pause, 1ms, 60s)
+      .read("refusals_to_down", into.health.refusals_to_down, 1, 100)
+      .read("failures_to_down", into.health.failures_to_down, 1, 100)
+      .read("scrape_interval", into.scrape_interval, 10ms, 60s)
+      .read("scrape_timeout", into.scrape_timeout, 10ms, 60s)
+      .read("models_interval", into.models_interval, 100ms, 1h)
+      .read("announce_interval", into.announce_interval, 100ms, 60s)
+      .read("max_blocks", into.max_blocks, 1, 1'000'000'000)
+      .read("message_keys", into.message_keys, 1, 60'000)
+      .read("admin_port", into.admin_port, 0, 65'535)
+      .read("max_pending_groups", into.max_pending_groups, 1, 1024);
+  at.below("kv_stream")
+      .read("replay_pause", into.kv_stream.replay_pause, 1ms, 10min)
+      .read("max_replay_pause", into.kv_stream.max_replay_pause, 1ms, 1h)
+      .read("replay_timeout", into.kv_stream.replay_timeout, 10ms, 10min)
+      .read("max_replay_failures", into.kv_stream.max_replay_failures, 1, 1000)
+      .read("first_check", into.kv_stream.first_check, 10ms, 10min)
+      .read("check_interval", into.kv_stream.check_interval, 10ms, 1h);
+}
+
+}  // namespace infernex::nodes

@@ -1,0 +1,24 @@
+#include "nodes/settings.hpp"
+
+namespace infernex::nodes {
+
+using namespace std::chrono_literals;
+
+void read_indexer(config::section at, indexer::settings& into) {
+  at.read("admin_address", into.admin_address)
+      .read("admin_port", into.admin_port, 0, 65'535)
+      .read("max_models", into.index.max_models, 1, 65'536)
+      .read_bytes("max_bytes", into.index.max_bytes, 1 << 20, 1ULL << 44)
+      .read("max_instances", into.index.per_model.max_instances, 1, 65'536)
+      .read("delta_credit", into.delta_credit, 1, 1'000'000)
+      .read("announce_credit", into.announce_credit, 1, 1'000'000)
+      .read("match_credit", into.match_credit, 1, 1'000'000)
+      .read("patience", into.tracking.sync.patience, 0ms, 60s)
+      .read("answer_timeout", into.tracking.sync.answer_timeout, 10ms, 10min)
+      .read("max_backoff", into.tracking.sync.max_backoff, 10ms, 1h)
+      .read("silence", into.tracking.sync.silence, 500ms, 10min)
+      .read("forget", into.tracking.sync.forget, 1s, 24h);
+  into.index.per_model.max_bytes = into.index.max_bytes;
+}
+
+}  // namespace infernex::nodes

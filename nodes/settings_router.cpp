@@ -1,0 +1,41 @@
+#include "nodes/settings.hpp"
+
+namespace infernex::nodes {
+
+using namespace std::chrono_literals;
+
+void read_policy(config::section at, router::policy& into) {
+  at.read_choice("strategy", into.how,
+                 {{"round-robin", router::strategy::round_robin},
+                  {"least-load", router::strategy::least_load},
+                  {"kv-aware", router::strategy::kv_aware}})
+      .read("weight_overlap", into.weight_overlap, 0, 1000)
+      .read("weight_kv_usage", into.weight_kv_usage, 0, 1000)
+      .read("weight_waiting", into.weight_waiting, 0, 1000)
+      .read("weight_in_flight", into.weight_in_flight, 0, 1000)
+      .read("runners_up", into.runners_up, 0, 16);
+}
+
+void read_fleet(config::section at, router::fleet_settings& into) {
+  at.read("silence", into.silence, 500ms, 10min)
+      .read("forget", into.forget, 1s, 24h)
+      .read("life_silence", into.life_silence, 500ms, 10min)
+      .read("max_engines", into.max_engines, 1, 65'536)
+      .read("max_gateways", into.max_gateways, 1, 65'536);
+}
+
+void read_router(config::section at, router::settings& into) {
+  read_policy(at.below("policy"), into.policy);
+  read_fleet(at.below("fleet"), into.fleet);
+  at.read("match_timeout", into.match_timeout, 1ms, 10s)
+      .read("max_pending", into.max_pending, 1, 1'000'000)
+      .read("max_items", into.max_items, 1, 65'536)
+      .read("query_credit", into.query_credit, 1, 1'000'000)
+      .read("fact_credit", into.fact_credit, 1, 1'000'000)
+      .read("max_reservations", into.reservations.max_open, 1, 10'000'000)
+      .read("reservation_expiry", into.reservations.expiry, 100ms, 10min)
+      .read("admin_address", into.admin_address)
+      .read("admin_port", into.admin_port, 0, 65'535);
+}
+
+}  // namespace infernex::nodes

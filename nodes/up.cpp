@@ -1,0 +1,157 @@
+#include "nodes/up.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "actors/runtime/http/client.hpp"
+#include "actors/runtime/http/server.hpp"
+#include "actors/runtime/log.hpp"
+#include "nodes/child.hpp"
+#include "nodes/ports.hpp"
+#include "nodes/signals.hpp"
+
+namespace infernex::nodes {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+std::string own_path() {
+  char path[4096];
+  const auto size = ::readlink("/proc/self/exe", path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "infernex";
+}
+
+std::string tcp(std::uint16_t port) { return "tcp://127.0.0.1:" + std::to_string(port); }
+std::string http_url(std::uint16_t port) { return "http://127.0.0.1:" + std::to_string(port); }
+
+struct stack {
+  std::string nats_url;
+  /// In the order in which they start; they end in reverse.
+  std::vector<child> children;
+};
+
+stack plan(node_settings& settings, const std::string& config_file) {
+  const auto program = own_path();
+  const bool embedded = settings.gateway.router == gateway::router_mode::embedded;
+  free_ports ports(5 + 3 * settings.up.engines);
+  if (settings.gateway.port == 0) settings.gateway.port = ports.take();
+  stack planned;
+  planned.nats_url = settings.up.nats;
+  const auto add = [&planned, &settings](const std::string& name, std::vector<std::string> command) {
+    planned.children.emplace_back(name, std::move(command), settings.up.restarts);
+  };
+  const auto role = [&](const std::string& name, std::vector<std::string> arguments) {
+    std::vector<std::string> command{program, name};
+    if (!config_file.empty()) command.insert(command.end(), {"--config", config_file});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+  };
+  if (planned.nats_url.empty()) {
+    const auto port = ports.take();
+    planned.nats_url = "nats://127.0.0.1:" + std::to_string(port);
+    add("nats-server", {"nats-server", "-a", "127.0.0.1", "-p", std::to_string(port)});
+  }
+  std::vector<std::string> agent{"--nats", planned.nats_url, "--admin-port", std::to_string(ports.take())};
+  for (std::uint32_t i = 0; i < settings.up.engines; ++i) {
+    const auto instance = "engine-" + std::to_string(i);
+    const auto port = ports.take(), events = ports.take(), replay = ports.take();
+    add(instance, role("engine-sim", {"--instance", instance, "--port", std::to_string(port), "--kv-events", tcp(events),
+                                      "--kv-replay", tcp(replay)}));
+    agent.insert(agent.end(), {"--engine", instance + "," + http_url(port) + "," + tcp(events) + "," + tcp(replay)});
+  }
+  add("agent", role("agent", agent));
+  if (!embedded) {
+    for (const auto* name : {"indexer", "router"})
+      add(name, role(name, {"--nats", planned.nats_url, "--admin-port", std::to_string(ports.take())}));
+  }
+  add("gateway", role("gateway", {"--nats", planned.nats_url, "--port", std::to_string(settings.gateway.port)}));
+  return planned;
+}
+
+/// Asks the gateway until a chat request would succeed.
+http::task<> probe_ready(http::worker& on, std::uint16_t port, std::atomic<bool>& ready) {
+  http::asio::steady_timer timer(on.context());
+  http::call_options options;
+  options.connect_timeout = options.response_timeout = std::chrono::milliseconds(500);
+  // Named, not braced in place: g++ 12 rejects a braced list inside a co_await expression.
+  const http::origin gateway{"127.0.0.1", port};
+  http::outgoing question;
+  question.target = "/readyz";
+  while (!ready) {
+    const auto answer = co_await on.upstream().fetch(gateway, question, options, 64 << 10);
+    if (answer && answer->status == 200) {
+      ready = true;
+      co_return;
+    }
+    timer.expires_after(std::chrono::milliseconds(100));
+    co_await timer.async_wait(http::use_task);
+  }
+}
+
+void print_ready(const node_settings& settings, const stack& running) {
+  const auto base = http_url(settings.gateway.port);
+  std::cout << "ready " << base << "\n\n"
+            << "  curl -s " << base << "/v1/chat/completions -H 'Content-Type: application/json' -d "
+            << "'{\"model\":\"" << settings.simulator.model
+            << "\",\"max_tokens\":32,\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n"
+            << "  nats -s " << running.nats_url << " sub '" << settings.bus.prefix << ".>' --translate '" << own_path()
+            << " decode'\n"
+            << "  " << own_path() << " sub '" << settings.bus.prefix << ".>' --nats " << running.nats_url << "\n"
+            << std::endl;
+}
+
+/// Ends the processes one after the other, last started first, within the deadline all in all.
+void shut_down(std::vector<child>& children, std::chrono::milliseconds deadline) {
+  const auto until = steady::now() + deadline;
+  for (auto one = children.rbegin(); one != children.rend(); ++one) {
+    one->signal(SIGTERM);
+    while (one->pid() && !one->reap(steady::now(), true)) {
+      if (steady::now() > until) one->signal(SIGKILL);
+      wait_signal(std::chrono::milliseconds(50));
+    }
+  }
+}
+
+}  // namespace
+
+int up(node_settings settings, const std::string& config_file) {
+  block_signals();
+  log::configure(settings.log_level, "up");
+  auto running = plan(settings, config_file);
+  for (auto& one : running.children) one.start_if_due(steady::now());
+
+  std::atomic<bool> ready{false};
+  bool announced = false;
+  int exit_code = 0;
+  {
+    http::io_threads probing(1);
+    probing.at(0).spawn(probe_ready(probing.at(0), settings.gateway.port, ready));
+    for (;;) {
+      const auto number = wait_signal(std::chrono::milliseconds(20));
+      if (number == SIGINT || number == SIGTERM) break;
+      const auto now = steady::now();
+      for (auto& one : running.children) {
+        one.reap(now, false);
+        one.start_if_due(now);
+        if (one.failed()) exit_code = 1;
+      }
+      if (exit_code != 0) break;
+      if (ready && !announced) {
+        announced = true;
+        print_ready(settings, running);
+      }
+    }
+    ready = true;  // ends the probing
+  }
+  shut_down(running.children, settings.drain_deadline + std::chrono::seconds(5));
+  return exit_code;
+}
+
+}  // namespace infernex::nodes

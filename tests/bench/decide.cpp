@@ -1,0 +1,67 @@
+// link: infernex_router_core
+//
+// One decision, hashing and index lookup apart: filters, loads, overlaps, ranking, the reason in words.
+
+#include "actors/router/decide.hpp"
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/bench/support/report.hpp"
+
+namespace {
+
+using namespace infernex::router;
+
+void measure(std::uint32_t engines, strategy how, infernex::bench::report& into) {
+  std::mt19937 random(7);
+  load_board loads(engines);
+  model_endpoints model{"m", {}};
+  const auto now = std::chrono::steady_clock::now();
+  for (std::uint32_t i = 0; i < engines; ++i) {
+    endpoint e;
+    e.instance = "engine-" + std::to_string(100'000 + i);
+    e.url = "http://10.0.0.1:" + std::to_string(9'000 + i);
+    e.state = infernex::fb::EngineState::Ready;
+    e.slot = *loads.acquire();
+    loads.report(e.slot, random() % 32, random() % 8, static_cast<double>(random() % 100) / 100, now);
+    model.endpoints.push_back(std::move(e));
+  }
+  policy chosen;
+  chosen.how = how;
+  rotation turn;
+  constexpr std::size_t rounds = 20'000;
+  std::vector<double> microseconds;
+  microseconds.reserve(rounds);
+  std::uint64_t held = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    // A quarter of the engines hold the start of the prompt.
+    std::vector<overlap> found;
+    for (auto i = static_cast<std::uint32_t>(round % 4); i < engines; i += 4)
+      found.push_back({model.endpoints[i].instance, static_cast<std::uint32_t>(random() % 64)});
+    placement request;
+    request.request_id = "r";
+    request.prompt_tokens = 1'024;
+    request.block_size = 16;
+    request.blocks = 64;
+    const auto start = std::chrono::steady_clock::now();
+    const auto decided = decide(request, &model, loads, {true, {}, found}, chosen, turn, now);
+    microseconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() * 1e6);
+    held += decided.ranked.front().overlap_blocks;
+  }
+  const auto p50 = infernex::bench::percentile(microseconds, 0.5);
+  const auto p99 = infernex::bench::percentile(microseconds, 0.99);
+  into.row(engines, std::string(name(how)), p50, p99, static_cast<double>(held) / rounds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  infernex::bench::report report("decide", {"engines", "strategy", "p50_us", "p99_us", "overlap_blocks_mean"});
+  for (const auto engines : {16U, 1'024U})
+    for (const auto how : {strategy::round_robin, strategy::least_load, strategy::kv_aware})
+      measure(engines, how, report);
+  return report.publish(infernex::bench::report_folder(argc, argv)) ? 0 : 1;
+}

@@ -1,0 +1,313 @@
+#include "actors/engine/kv_event_decoder.hpp"
+
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "tests/unit/engine/kv_batches.hpp"
+
+namespace {
+
+using namespace infernex;
+using namespace infernex::engine;
+using test::batch_of;
+using test::msgpack_writer;
+using test::unhex;
+
+constexpr std::uint64_t golden_hash = 12687895063098490012ULL;
+
+stored_blocks golden_stored() {
+  stored_blocks blocks;
+  blocks.hashes = {golden_hash};
+  blocks.tokens.resize(16);
+  std::iota(blocks.tokens.begin(), blocks.tokens.end(), 0U);
+  blocks.block_size = 16;
+  return blocks;
+}
+
+kv_event_batch decoded(const std::vector<std::uint8_t>& payload) {
+  auto batch = decode_kv_events(payload);
+  REQUIRE(batch.ok());
+  CHECK(batch->published_at == 1757500000.25);
+  return *std::move(batch);
+}
+
+TEST_CASE("golden payloads of both encodings give the same events") {
+  const auto map_stored =
+      decoded(unhex("93cb41da305498100000918aa474797065ab426c6f636b53746f726564ac626c6f636b5f68617368657391cfb014755627"
+                    "6afc9cb1706172656e"
+                    "745f626c6f636b5f68617368c0a9746f6b656e5f696473dc0010000102030405060708090a0b0c0d0e0faa626c6f636b5f"
+                    "73697a6510a76c6f72"
+                    "615f6964c0a66d656469756da3475055a96c6f72615f6e616d65c0a967726f75705f69647800b26b765f63616368655f73"
+                    "7065635f6b696e64ae"
+                    "66756c6c5f617474656e74696f6e00"));
+  REQUIRE(map_stored.events.size() == 1);
+  auto expected = golden_stored();
+  expected.group = 0;
+  expected.attention_kind = "full_attention";
+  CHECK(map_stored.events[0] == kv_event(expected));
+  CHECK(map_stored.data_parallel_rank == 0);
+
+  const auto array_stored =
+      decoded(unhex("93cb41da3054981000009198ab426c6f636b53746f72656491cfb0147556276afc9cc0dc0010000102030405060708090a"
+                    "0b0c0d0e0f10c0a3"
+                    "475055c000"));
+  REQUIRE(array_stored.events.size() == 1);
+  CHECK(array_stored.events[0] == kv_event(golden_stored()));
+
+  const auto array_removed =
+      decoded(unhex("93cb41da3054981000009193ac426c6f636b52656d6f76656491cfb0147556276afc9ca347505500"));
+  REQUIRE(array_removed.events.size() == 1);
+  CHECK(array_removed.events[0] == kv_event(removed_blocks{{golden_hash}, block_tier::gpu, std::nullopt}));
+
+  const auto map_removed = decoded(unhex(
+      "93cb41da3054981000009184a474797065ac426c6f636b52656d6f766564ac626c6f636b5f68617368657391cfb0147556276afc9ca66d65"
+      "6469756da3475055a967726f75705f6964780000"));
+  REQUIRE(map_removed.events.size() == 1);
+  CHECK(map_removed.events[0] == kv_event(removed_blocks{{golden_hash}, block_tier::gpu, 0}));
+
+  for (const auto* hex : {"93cb41da3054981000009191b0416c6c426c6f636b73436c656172656400",
+                          "93cb41da3054981000009181a474797065b0416c6c426c6f636b73436c656172656400"}) {
+    const auto cleared = decoded(unhex(hex));
+    REQUIRE(cleared.events.size() == 1);
+    CHECK(cleared.events[0] == kv_event(all_cleared{}));
+  }
+}
+
+TEST_CASE("one bad event is left out with a reason, its batch is not lost") {
+  auto w = batch_of(6);
+  test::write_stored(w, {1}, std::nullopt, test::tokens_from(0, 4), 4);
+  w.array(2).text("BlockStored").text("no hashes");
+  test::write_stored(w, {2}, 1, test::tokens_from(0, 3), 4);  // a token too few
+  w.array(1).text("BlockPinned");
+  w.number(7);
+  test::write_removed(w, {1});
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 2);
+  CHECK(std::holds_alternative<stored_blocks>(batch.events[0]));
+  CHECK(std::holds_alternative<removed_blocks>(batch.events[1]));
+  CHECK(batch.dropped[drop_reason::malformed_event] == 3);
+  CHECK(batch.dropped[drop_reason::unknown_event] == 1);
+  CHECK(batch.first_problem == "event 1: BlockStored: block_hashes is no list of hashes");
+}
+
+TEST_CASE("every truncation of a payload is an error, and so are bytes after it") {
+  auto w = batch_of(1);
+  test::write_stored(w, {1, 2}, std::nullopt, test::tokens_from(0, 8), 4);
+  w.number(0);
+  for (std::size_t size = 0; size < w.bytes().size(); ++size) {
+    const auto batch = decode_kv_events(std::span(w.bytes()).first(size));
+    REQUIRE_FALSE(batch.ok());
+    CHECK(batch.failure().code == errc::malformed_input);
+  }
+  auto longer = w.bytes();
+  longer.push_back(0xc0);
+  CHECK_FALSE(decode_kv_events(longer).ok());
+}
+
+TEST_CASE("payloads that are msgpack but no batch are errors") {
+  CHECK_FALSE(decode_kv_events(msgpack_writer().number(1).bytes()).ok());
+  CHECK_FALSE(decode_kv_events(msgpack_writer().array(1).real(1).bytes()).ok());
+  CHECK_FALSE(decode_kv_events(msgpack_writer().array(2).real(1).text("events").bytes()).ok());
+  CHECK_FALSE(decode_kv_events(msgpack_writer().map(0).bytes()).ok());
+  const auto huge = decode_kv_events(std::vector<std::uint8_t>(max_batch_bytes + 1));
+  REQUIRE_FALSE(huge.ok());
+  CHECK(huge.failure().code == errc::too_large);
+}
+
+TEST_CASE("a forged count cannot lead a reader outside the payload") {
+  // A map that claims 0xdfdfc000 pairs; found by the fuzzer.
+  CHECK_FALSE(decode_kv_events(
+                  unhex("93cb41da30549810caf89198ab426c6f636b53746f72656491cfb0147556276afc9cc0dc001000000000000000"
+                        "0908090a0b0c0d0e0f2fc0a3475055dfdfdfc000"))
+                  .ok());
+  for (const auto* header : {"dd7fffffff", "ddffffffff", "df40000000", "df80000000", "dfffffffff", "dcffff", "deffff",
+                             "c6ffffffff", "dbffffffff", "c9ffffffff"}) {
+    CAPTURE(header);
+    auto payload = unhex(header);
+    payload.resize(payload.size() + 64);
+    const auto batch = decode_kv_events(payload);
+    REQUIRE_FALSE(batch.ok());
+    CHECK(batch.failure().detail.find("truncated or invalid") != std::string::npos);
+  }
+}
+
+TEST_CASE("every type msgpack has is stepped over where it is not wanted") {
+  for (const auto* hex : {"c2",
+                          "c3",
+                          "c4020102",
+                          "c500020102",
+                          "c60000000201ff",
+                          "c7010203",
+                          "c800010203",
+                          "c90000000102ff",
+                          "ca00000000",
+                          "cb0000000000000000",
+                          "cc00",
+                          "cd0000",
+                          "ce00000000",
+                          "cf0000000000000000",
+                          "d000",
+                          "d10000",
+                          "d200000000",
+                          "d30000000000000000",
+                          "d40101",
+                          "d5010101",
+                          "d60101010101",
+                          "d7010101010101010101",
+                          "d80101010101010101010101010101010101",
+                          "d90161",
+                          "da000161",
+                          "db0000000161",
+                          "dc000101",
+                          "dd0000000101",
+                          "de00010101",
+                          "df000000010101",
+                          "e0",
+                          "7f",
+                          "a161",
+                          "9101",
+                          "810102"}) {
+    CAPTURE(hex);
+    auto payload = unhex("9400");  // [0, [cleared], nil, <the value>]
+    const auto rest = unhex("9191b0416c6c426c6f636b73436c6561726564c0");
+    payload.insert(payload.end(), rest.begin(), rest.end());
+    const auto value = unhex(hex);
+    payload.insert(payload.end(), value.begin(), value.end());
+    const auto batch = decode_kv_events(payload);
+    REQUIRE(batch.ok());
+    CHECK(batch->events.size() == 1);
+  }
+  CHECK_FALSE(decode_kv_events(unhex("9400c0c0c1")).ok());
+}
+
+TEST_CASE("envelopes of other shapes: a map, two elements, four elements, SGLang's name of the rank") {
+  const auto map = decoded(msgpack_writer()
+                               .map(3)
+                               .text("events")
+                               .array(1)
+                               .array(1)
+                               .text("AllBlocksCleared")
+                               .text("ts")
+                               .real(1757500000.25)
+                               .text("attn_dp_rank")
+                               .number(3)
+                               .bytes());
+  CHECK(map.events.size() == 1);
+  CHECK(map.data_parallel_rank == 3);
+  const auto two = decoded(msgpack_writer().array(2).real(1757500000.25).array(0).bytes());
+  CHECK(two.events.empty());
+  CHECK_FALSE(two.data_parallel_rank.has_value());
+  const auto four =
+      decoded(msgpack_writer().array(4).real(1757500000.25).array(0).nil().binary("0123456789abcdef").bytes());
+  CHECK_FALSE(four.data_parallel_rank.has_value());
+}
+
+TEST_CASE("hashes: integers, negative integers, digests by their last 8 bytes") {
+  auto w = batch_of(2);
+  w.array(2).text("BlockRemoved").array(3);
+  w.number(5).negative(-2).binary(std::string("\x4e\x11", 2) + std::string(22, 'x') +
+                                  std::string("\xb0\x14\x75\x56\x27\x6a\xfc\x9c"));
+  w.array(2).text("BlockRemoved").array(1).binary("short");
+  w.nil();
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 1);
+  CHECK(std::get<removed_blocks>(batch.events[0]).hashes ==
+        std::vector<std::uint64_t>{5, 0xfffffffffffffffeULL, golden_hash});
+  CHECK(batch.dropped[drop_reason::malformed_event] == 1);
+}
+
+TEST_CASE("media are tiers; one we do not know is counted") {
+  auto w = batch_of(4);
+  for (const auto* medium : {"CPU_PINNED", "STORAGE", "GPU", "MOON"})
+    w.array(3).text("BlockRemoved").numbers({1}).text(medium);
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 3);
+  CHECK(std::get<removed_blocks>(batch.events[0]).tier == block_tier::cpu);
+  CHECK(std::get<removed_blocks>(batch.events[1]).tier == block_tier::disk);
+  CHECK(std::get<removed_blocks>(batch.events[2]).tier == block_tier::gpu);
+  CHECK(batch.dropped[drop_reason::unknown_medium] == 1);
+}
+
+/// One BlockStored of two 2-token blocks with these extra keys, by position.
+stored_blocks with_extra_keys(const msgpack_writer& extra_keys, bool has_parent, const char* lora = nullptr) {
+  auto w = batch_of(1);
+  w.array(9).text("BlockStored").numbers({1, 2});
+  has_parent ? w.number(9) : w.nil();
+  w.numbers({10, 11, 12, 13}).number(2).nil().nil();
+  lora ? w.text(lora) : w.nil();
+  auto bytes = w.bytes();
+  bytes.insert(bytes.end(), extra_keys.bytes().begin(), extra_keys.bytes().end());
+  bytes.push_back(0);
+  auto batch = decoded(bytes);
+  REQUIRE(batch.events.size() == 1);
+  return std::get<stored_blocks>(batch.events[0]);
+}
+
+TEST_CASE("extra keys: the salt at the start, the adapter's name left out, images kept a block") {
+  const auto salted =
+      with_extra_keys(msgpack_writer().array(2).array(2).text("ada").text("salt-1").array(1).text("ada"), false, "ada");
+  CHECK(salted.adapter == "ada");
+  CHECK(salted.salt == "salt-1");
+  CHECK(salted.extras.empty());
+
+  const auto image = with_extra_keys(msgpack_writer().array(2).nil().array(1).array(2).text("img").number(4), false);
+  CHECK(image.salt.empty());
+  REQUIRE(image.extras.size() == 2);
+  CHECK(image.extras[0].empty());
+  CHECK_FALSE(image.extras[1].empty());
+
+  const auto later = with_extra_keys(msgpack_writer().array(2).array(1).text("img").nil(), true);
+  CHECK(later.salt.empty());
+  REQUIRE(later.extras.size() == 2);
+  CHECK(later.extras[0] == image.extras[1]);  // a bare identifier and one with an offset are the same image
+
+  const auto typed = with_extra_keys(msgpack_writer()
+                                         .array(1)
+                                         .array(2)
+                                         .map(2)
+                                         .text("type")
+                                         .text("cache_salt")
+                                         .text("salt")
+                                         .text("s2")
+                                         .map(2)
+                                         .text("type")
+                                         .text("mm")
+                                         .text("hash")
+                                         .text("img"),
+                                     false);
+  CHECK(typed.salt == "s2");
+  REQUIRE(typed.extras.size() == 2);
+  CHECK(typed.extras[0] == image.extras[1]);
+
+  const auto sglang = with_extra_keys(msgpack_writer().map(1).text("cache_salt").text("s3"), false);
+  CHECK(sglang.salt == "s3");
+}
+
+TEST_CASE("a copy on another tier may come without tokens, a sparse group with any number") {
+  auto w = batch_of(2);
+  w.array(7).text("BlockStored").numbers({1, 2}).nil().array(0).number(0).nil().text("CPU");
+  w.array(11)
+      .text("BlockStored")
+      .numbers({1})
+      .nil()
+      .numbers({1, 2, 3})
+      .number(2)
+      .nil()
+      .nil()
+      .nil()
+      .nil()
+      .number(1)
+      .text("mamba");
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 2);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tier == block_tier::cpu);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tokens.empty());
+  CHECK(std::get<stored_blocks>(batch.events[1]).group == 1);
+  CHECK(std::get<stored_blocks>(batch.events[1]).attention_kind == "mamba");
+}
+
+}  // namespace

@@ -1,0 +1,50 @@
+#include "messages/subjects.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace infernex;
+
+TEST_CASE("escaping a subject token is injective and reversible") {
+  const std::vector<std::string> texts{"",     "a",        "_",     "a.b", "a_2Eb", "Qwen/Qwen3-8B", "10.0.0.5:8000",
+                                       "a b*", std::string("\0x", 2), "\xC3\xA9", "__", "_2E"};
+  std::set<std::string> seen;
+  for (const auto& text : texts) {
+    const auto token = escape_token(text);
+    CHECK(seen.insert(token).second);
+    CHECK(token.find_first_of(". *>") == std::string::npos);
+    const auto back = unescape_token(token);
+    REQUIRE(back);
+    CHECK(*back == text);
+  }
+  CHECK(escape_token("Qwen/Qwen3-8B") == "Qwen_2FQwen3-8B");
+}
+
+TEST_CASE("a token that no escape made is refused") {
+  for (const auto* bad : {"", "a_", "a_2", "a_2e", "a_41", "a.b", "a b", "_G0"}) {
+    CAPTURE(bad);
+    const auto back = unescape_token(bad);
+    REQUIRE_FALSE(back);
+    CHECK(back.failure().code == errc::malformed_subject);
+  }
+}
+
+TEST_CASE("subjects carry the prefix and parse back") {
+  const subjects names("site7.ix");
+  CHECK(names.announce("m/x", "e 1").name == "site7.ix.engine.m_2Fx.e_201.announce");
+  CHECK(names.kv_match("m").name == "site7.ix.kv.m.match");
+  CHECK(names.any_kv_delta().name == "site7.ix.kv.*.*.delta");
+  CHECK(names.any_route_query().name == "site7.ix.route.*.query");
+
+  const auto engine = names.parse(names.load("m/x", "e.1").name);
+  REQUIRE(engine);
+  CHECK(engine->model == "m/x");
+  CHECK(engine->instance == "e.1");
+  const auto model_only = names.parse(names.request_life("m").name);
+  REQUIRE(model_only);
+  CHECK(model_only->model == "m");
+  CHECK(model_only->instance.empty());
+  for (const auto* bad : {"ix.v1.engine.m.e.load", "site7.ix", "site7.ix.engine", "site7.ixx.kv.m.match", "site7.ix.kv.m_.match"})
+    CHECK_FALSE(names.parse(bad));
+}

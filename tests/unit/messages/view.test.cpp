@@ -1,0 +1,117 @@
+#include "messages/view.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+
+#include "messages/decode.hpp"
+
+using namespace infernex;
+
+namespace {
+fb::EngineLoadT sample_load() {
+  fb::EngineLoadT load;
+  load.origin = std::make_unique<fb::OriginT>();
+  load.origin->id = "agent/e0";
+  load.origin->epoch = 7;
+  load.origin->sequence = 3;
+  load.model = "m";
+  load.instance = "e0";
+  load.running = 0;
+  load.kv_usage = 0.25;
+  return load;
+}
+}  // namespace
+
+TEST_CASE("a message round-trips, and unknown is not zero") {
+  const auto buffer = encode(sample_load());
+  const auto load = view<fb::EngineLoad>::verify(chunk::copy_of(bytes_of(buffer)));
+  REQUIRE(load);
+  CHECK(text((*load)->origin()->id()) == "agent/e0");
+  REQUIRE((*load)->running().has_value());
+  CHECK(*(*load)->running() == 0);
+  CHECK_FALSE((*load)->waiting().has_value());
+}
+
+TEST_CASE("every truncation of a message that loses something is refused") {
+  const auto buffer = encode(sample_load());
+  const auto whole = bytes_of(buffer);
+  const auto intact = *decode_to_json(whole);
+  int refused = 0;
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const auto cut = decode_to_json(whole.first(size));
+    if (!cut) ++refused;
+    else CHECK(*cut == intact);  // only padding was cut off
+  }
+  CHECK(refused >= static_cast<int>(whole.size()) - 3);
+}
+
+TEST_CASE("a message of another type, or over the bound, is named as such") {
+  const auto buffer = encode(sample_load());
+  const auto other = view<fb::KvDelta>::verify(chunk::copy_of(bytes_of(buffer)));
+  REQUIRE_FALSE(other);
+  CHECK(other.failure().code == errc::wrong_message_type);
+  CHECK(render(other.failure()).find("EngineLoad") != std::string::npos);
+
+  const std::vector<std::uint8_t> huge(max_message_bytes + 1);
+  const auto big = view<fb::EngineLoad>::verify(chunk::copy_of(huge));
+  REQUIRE_FALSE(big);
+  CHECK(big.failure().code == errc::too_large);
+}
+
+TEST_CASE("any flipped byte is either refused or still safe to read") {
+  const auto buffer = encode(sample_load());
+  std::vector<std::uint8_t> bytes(bytes_of(buffer).begin(), bytes_of(buffer).end());
+  int refused = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    auto damaged = bytes;
+    damaged[i] ^= 0xFF;
+    const auto load = view<fb::EngineLoad>::verify(chunk::copy_of(damaged));
+    if (!load) ++refused;
+    else CHECK(text((*load)->model()).size() < damaged.size());
+    const auto json = decode_to_json(damaged);  // must not crash either
+    if (json) CHECK(json->front() == '{');
+  }
+  CHECK(refused > 8);
+}
+
+TEST_CASE("decode renders one line of JSON and names errors") {
+  const auto json = decode_to_json(bytes_of(encode(sample_load())));
+  REQUIRE(json);
+  CHECK(json->find("{\"message\":\"EngineLoad\",\"body\":{") == 0);
+  CHECK(json->find("\"kv_usage\": 0.25") != std::string::npos);
+  CHECK(json->find("\"running\": 0") != std::string::npos);
+  CHECK(json->find("\"waiting\": null") != std::string::npos);
+  CHECK(json->find('\n') == std::string::npos);
+
+  const std::array<std::uint8_t, 12> junk{1, 2, 3, 4, 'J', 'U', 'N', 'K'};
+  CHECK(decode_to_json(junk).failure().code == errc::wrong_message_type);
+  const auto whole = encode(sample_load());
+  CHECK(decode_to_json(bytes_of(whole).first(20)).failure().code == errc::malformed_message);
+}
+
+TEST_CASE("every root table is registered once") {
+  std::vector<std::string_view> seen;
+  for (const auto& row : every_root_table()) {
+    CHECK(row.identifier.size() == 4);
+    CHECK(row.schema.size() > 100);
+    for (auto other : seen) CHECK(other != row.identifier);
+    seen.push_back(row.identifier);
+  }
+  CHECK(seen.size() == 10);
+}
+
+TEST_CASE("a chunk's owner lives as long as its last copy") {
+  auto token = std::make_shared<int>(1);
+  chunk copy;
+  {
+    const std::array<std::uint8_t, 3> bytes{1, 2, 3};
+    const auto first = chunk::copy_of(bytes, token);
+    copy = first;
+  }
+  CHECK(token.use_count() == 2);
+  CHECK(copy.bytes()[2] == 3);
+  copy = {};
+  CHECK(token.use_count() == 1);
+}

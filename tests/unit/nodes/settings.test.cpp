@@ -1,0 +1,99 @@
+#include "nodes/settings.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+using namespace infernex;
+using nodes::node_settings;
+
+namespace {
+
+std::vector<std::string> mistakes_of(std::string_view text, node_settings& into) {
+  auto file = config::document::parse(text, "node.yaml");
+  nodes::read_settings(file, into);
+  std::vector<std::string> lines;
+  for (const auto& one : file.problems()) lines.push_back(config::render(one));
+  return lines;
+}
+
+std::string example() {
+  std::ifstream file(INFERNEX_SOURCE_DIR "/docs/infernex.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("the example configuration has no mistake and says the defaults") {
+  node_settings read;
+  CHECK(mistakes_of(example(), read) == std::vector<std::string>{});
+  const node_settings plain;
+  CHECK(read.gateway.max_body_bytes == plain.gateway.max_body_bytes);
+  CHECK(read.gateway.timeout == plain.gateway.timeout);
+  CHECK(read.gateway.life_interval == plain.gateway.life_interval);
+  CHECK(read.gateway.tokens.chain == plain.gateway.tokens.chain);
+  CHECK(read.gateway.tokens.cache_bytes == plain.gateway.tokens.cache_bytes);
+  CHECK(read.gateway.policy.weight_overlap == plain.gateway.policy.weight_overlap);
+  CHECK(read.gateway.backoff_most == plain.gateway.backoff_most);
+  CHECK(read.router.match_timeout == plain.router.match_timeout);
+  CHECK(read.router.reservations.max_open == plain.router.reservations.max_open);
+  CHECK(read.router.reservations.expiry == plain.router.reservations.expiry);
+  CHECK(read.router.fleet.silence == plain.router.fleet.silence);
+  CHECK(read.router.max_pending == plain.router.max_pending);
+  CHECK(read.indexer.index.max_bytes == plain.indexer.index.max_bytes);
+  CHECK(read.indexer.delta_credit == plain.indexer.delta_credit);
+  CHECK(read.indexer.tracking.sync.max_backoff == plain.indexer.tracking.sync.max_backoff);
+  CHECK(read.agent.health.probe_interval == plain.agent.health.probe_interval);
+  CHECK(read.agent.max_blocks == plain.agent.max_blocks);
+  CHECK(read.agent.metrics == plain.agent.metrics);
+  CHECK(read.agent.kv_stream.check_interval == plain.agent.kv_stream.check_interval);
+  CHECK(read.simulator.total_blocks == plain.simulator.total_blocks);
+  CHECK(read.simulator.eos_probability == plain.simulator.eos_probability);
+  CHECK(read.simulator.costs.prefill_constant == plain.simulator.costs.prefill_constant);
+  CHECK(read.up.engines == plain.up.engines);
+}
+
+TEST_CASE("five mistakes are five lines, each at its place, and what is right is read") {
+  node_settings read;
+  const auto lines = mistakes_of(
+      "gateway:\n"
+      "  port: web\n"
+      "  timeuot: 3s\n"
+      "router:\n"
+      "  policy: {strategy: cleverest, weight_overlap: -1}\n"
+      "agent:\n"
+      "  engines:\n"
+      "    - {url: 'http://127.0.0.1:8001'}\n"
+      "simulator:\n"
+      "  block_size: 32\n",
+      read);
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].starts_with("node.yaml:2:9: gateway.port: "));
+  CHECK(lines[1].starts_with("node.yaml:3:3: gateway.timeuot: "));
+  CHECK(lines[1].find("timeout") != std::string::npos);
+  CHECK(lines[2].starts_with("node.yaml:5:22: router.policy.strategy: "));
+  CHECK(lines[2].find("kv-aware") != std::string::npos);
+  CHECK(lines[3].starts_with("node.yaml:5:49: router.policy.weight_overlap: "));
+  CHECK(lines[4].find("agent.engines[0]") != std::string::npos);
+  CHECK(lines[4].find("instance") != std::string::npos);
+  CHECK(read.simulator.block_size == 32);
+}
+
+TEST_CASE("a duplicate engine and an unknown metric meaning are mistakes") {
+  node_settings read;
+  const auto lines = mistakes_of(
+      "agent:\n"
+      "  engines:\n"
+      "    - {instance: e0, url: 'http://127.0.0.1:8001'}\n"
+      "    - {instance: e0, url: 'http://127.0.0.1:8002'}\n"
+      "  metrics:\n"
+      "    - {metric: x, meaning: happiness}\n",
+      read);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("node.yaml:4:"));
+  CHECK(lines[1].starts_with("node.yaml:6:"));
+  CHECK(lines[1].find("happiness") != std::string::npos);
+}

@@ -1,0 +1,278 @@
+#include "actors/router/decide.hpp"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include <doctest/doctest.h>
+
+namespace infernex::router {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr clock_point now{1'000s};
+
+/// A few engines `e0`, `e1`, … of model `m`, all ready and aggregated unless a test changes it.
+struct table {
+  load_board loads{16};
+  model_endpoints of{"m", {}};
+  policy how;
+  rotation turn;
+  std::vector<overlap> found;
+
+  explicit table(unsigned engines, strategy s = strategy::kv_aware) {
+    how.how = s;
+    for (unsigned i = 0; i < engines; ++i) {
+      endpoint e;
+      e.instance = "e" + std::to_string(i);
+      e.url = "http://127.0.0.1:" + std::to_string(9'000 + i);
+      e.state = fb::EngineState::Ready;
+      e.slot = *loads.acquire();
+      of.endpoints.push_back(e);
+    }
+  }
+  void load(unsigned engine, std::optional<std::uint32_t> waiting, std::optional<double> kv,
+            std::uint32_t in_flight = 0) {
+    loads.report(of.endpoints[engine].slot, 0, waiting, kv, now);
+    loads.set_remote(of.endpoints[engine].slot, {in_flight, 0});
+  }
+  void all_idle() {
+    for (unsigned i = 0; i < of.endpoints.size(); ++i) load(i, 0, 0.0);
+  }
+  decision decide(std::uint32_t blocks, std::string_view adapter = {}, std::span<const std::string_view> exclude = {}) {
+    placement p;
+    p.request_id = "r";
+    p.blocks = blocks;
+    p.adapter = adapter;
+    p.exclude = exclude;
+    return router::decide(p, &of, loads, {true, {}, found}, how, turn, now);
+  }
+  std::string chosen(std::uint32_t blocks = 20) {
+    const auto d = decide(blocks);
+    return d.ranked.empty() ? "" : d.ranked.front().to->instance;
+  }
+};
+
+TEST_CASE("kv-aware: the engine that holds the whole prompt wins when loads are equal, whoever's turn it is") {
+  for (const auto weight : {0.01, 2.0}) {
+    table t(4);
+    t.how.weight_overlap = weight;
+    t.all_idle();
+    t.found = {{"e1", 5}, {"e2", 20}};
+    for (int i = 0; i < 8; ++i) CHECK(t.chosen() == "e2");
+  }
+}
+
+TEST_CASE("kv-aware: the reason names what decided") {
+  table t(4);
+  t.all_idle();
+  t.load(2, 0, 0.31, 1);
+  t.found = {{"e2", 14}};
+  const auto d = t.decide(20);
+  CHECK(d.index_used);
+  CHECK(d.reason == "kv-aware: e2 holds 14 of 20 blocks, kv 31 %, waiting 0, in flight 1");
+  CHECK(d.ranked.front().overlap_blocks == 14);
+  REQUIRE(d.ranked.front().parts.size() == 4);
+  CHECK(d.ranked.front().parts[0].scorer == "overlap");
+  CHECK(d.ranked.front().parts[0].value == doctest::Approx(0.7));
+  CHECK(d.ranked.front().total == doctest::Approx(2 * 0.7 + 0.69 + 1 + 0));
+}
+
+TEST_CASE("kv-aware: load outweighs a small overlap") {
+  table t(2);
+  t.load(0, 30, 0.95, 40);
+  t.load(1, 0, 0.10, 0);
+  t.found = {{"e0", 10}};
+  CHECK(t.chosen() == "e1");
+  t.how.weight_overlap = 10;
+  CHECK(t.chosen() == "e0");
+}
+
+TEST_CASE("kv-aware without an index: by load only, and it says why") {
+  table t(2);
+  t.load(0, 3, 0.5, 2);
+  t.load(1, 0, 0.5, 0);
+  placement p;
+  p.blocks = 7;
+  const overlap stale[] = {{"e0", 7}};
+  const auto d = decide(p, &t.of, t.loads, {false, "the indexer did not answer in 50 ms", stale}, t.how, t.turn, now);
+  CHECK_FALSE(d.index_used);
+  CHECK(d.ranked.front().to->instance == "e1");
+  CHECK(d.ranked.front().overlap_blocks == 0);
+  CHECK(d.reason == "kv-aware by load only (the indexer did not answer in 50 ms): e1, kv 50 %, waiting 0, in flight 0");
+  const auto no_keys = t.decide(0);
+  CHECK(no_keys.reason.find("kv-aware by load only (no cacheable block keys): e1") == 0);
+}
+
+TEST_CASE("least-load: each of kv usage, waiting and in-flight decides when the others are equal") {
+  struct row {
+    std::uint32_t waiting[2];
+    double kv[2];
+    std::uint32_t in_flight[2];
+  };
+  // e1 is the better one in each row.
+  for (const row& r :
+       {row{{1, 0}, {0.5, 0.5}, {2, 2}}, row{{0, 0}, {0.6, 0.5}, {2, 2}}, row{{4, 4}, {0.1, 0.1}, {3, 2}}}) {
+    table t(2, strategy::least_load);
+    for (unsigned i : {0U, 1U}) t.load(i, r.waiting[i], r.kv[i], r.in_flight[i]);
+    for (int i = 0; i < 4; ++i) CHECK(t.chosen() == "e1");
+  }
+  table t(2, strategy::least_load);
+  t.all_idle();
+  t.found = {{"e0", 20}};
+  const auto d = t.decide(20);
+  CHECK_FALSE(d.index_used);
+  CHECK(d.reason == "least-load: e0, kv 0 %, waiting 0, in flight 0");
+}
+
+TEST_CASE("an engine whose load was not measured counts neither best nor worst, and the reason says so") {
+  table t(3, strategy::least_load);
+  t.load(0, 0, 0.1);
+  t.load(2, 9, 0.9);
+  const auto d = t.decide(0);
+  REQUIRE(d.ranked.size() == 3);
+  CHECK(d.ranked[0].to->instance == "e0");
+  CHECK(d.ranked[1].to->instance == "e1");
+  CHECK(d.ranked[2].to->instance == "e2");
+  const std::string_view others[] = {"e0", "e2"};
+  CHECK(t.decide(0, {}, others).reason == "least-load: e1, kv not measured, waiting not measured, in flight 0");
+}
+
+TEST_CASE("measurements that are too old count as not measured") {
+  table t(2, strategy::least_load);
+  t.load(0, 0, 0.0);
+  placement p;
+  const auto later = now + 11s;
+  const auto d = decide(p, &t.of, t.loads, {}, t.how, t.turn, later);
+  CHECK(d.ranked[0].total == d.ranked[1].total);
+  CHECK(d.reason.find("not measured") != std::string::npos);
+}
+
+TEST_CASE("ties are broken in turn") {
+  table t(3);
+  t.all_idle();
+  std::map<std::string, int> times;
+  for (int i = 0; i < 30; ++i) ++times[t.chosen()];
+  CHECK(times == std::map<std::string, int>{{"e0", 10}, {"e1", 10}, {"e2", 10}});
+}
+
+TEST_CASE("round-robin goes round, whatever the loads; runners-up follow in the same order") {
+  table t(3, strategy::round_robin);
+  t.load(0, 50, 1.0, 99);
+  std::string order;
+  for (int i = 0; i < 6; ++i) order += t.chosen();
+  CHECK(order == "e0e1e2e0e1e2");
+  const auto d = t.decide(0);
+  CHECK(d.reason == "round-robin: e0 is next of 3");
+  REQUIRE(d.ranked.size() == 3);
+  CHECK(d.ranked[1].to->instance == "e1");
+  CHECK(d.ranked[2].to->instance == "e2");
+}
+
+TEST_CASE("runners-up come best first and are bounded") {
+  table t(6);
+  for (unsigned i = 0; i < 6; ++i) t.load(i, 5 - i, 0.5);
+  t.how.runners_up = 2;
+  const auto d = t.decide(0);
+  REQUIRE(d.ranked.size() == 3);
+  CHECK(d.ranked[0].to->instance == "e5");
+  CHECK(d.ranked[1].to->instance == "e4");
+  CHECK(d.ranked[2].to->instance == "e3");
+  CHECK(d.ranked[0].total > d.ranked[1].total);
+  t.how.runners_up = 0;
+  CHECK(t.decide(0).ranked.size() == 1);
+}
+
+TEST_CASE("filters: state, role, adapter, exclusion, and what is said when nothing is left") {
+  table t(5);
+  t.all_idle();
+  t.of.endpoints[0].state = fb::EngineState::Starting;
+  t.of.endpoints[1].state = fb::EngineState::Starting;
+  t.of.endpoints[2].state = fb::EngineState::Down;
+  t.of.endpoints[3].state = fb::EngineState::Draining;
+  SUBCASE("one is left") { CHECK(t.chosen() == "e4"); }
+  SUBCASE("none is ready") {
+    t.of.endpoints[4].state = fb::EngineState::Unknown;
+    const auto d = t.decide(3);
+    CHECK(d.ranked.empty());
+    CHECK(d.reason == "no engine of model m is ready: 2 starting, 1 draining, 1 down, 1 in an unknown state");
+  }
+  SUBCASE("role") {
+    t.of.endpoints[4].role = fb::EngineRole::Prefill;
+    CHECK(t.decide(3).reason ==
+          "no engine of model m can take this request: 2 starting, 1 draining, 1 down, 1 for prefill or decode only");
+  }
+  SUBCASE("excluded") {
+    const std::string_view failed[] = {"e4"};
+    CHECK(t.decide(3, {}, failed).reason ==
+          "no engine of model m can take this request: 2 starting, 1 draining, 1 down, 1 excluded after failing it");
+  }
+  SUBCASE("adapter") {
+    CHECK(t.decide(3, "lora-a").reason ==
+          "no engine of model m can take this request: 2 starting, 1 draining, 1 down, 1 without adapter lora-a");
+    t.of.endpoints[4].adapters = {"lora-b", "lora-a"};
+    CHECK(t.decide(3, "lora-a").ranked.front().to->instance == "e4");
+  }
+}
+
+TEST_CASE("unknown models and models without engines") {
+  table t(0);
+  CHECK(t.decide(1).reason == "no engine of model m is ready: none is known");
+  CHECK(decide({}, nullptr, t.loads, {}, t.how, t.turn, now).reason == "no engine of this model has been announced");
+}
+
+TEST_CASE("scores and totals are finite and scores in 0..1, whatever comes in") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double kv : {nan, inf, -inf, -3.0, 7.0, 1e308})
+    for (const double weight : {nan, inf, -1.0, 0.0, 1e308}) {
+      table t(3);
+      t.how.weight_overlap = t.how.weight_kv_usage = t.how.weight_waiting = t.how.weight_in_flight = weight;
+      t.load(0, std::numeric_limits<std::uint32_t>::max(), kv, std::numeric_limits<std::uint32_t>::max());
+      t.load(1, 0, 0.5);
+      t.loads.reserve(t.of.endpoints[0].slot, {5, ~std::uint64_t{0}});
+      t.found = {{"e0", std::numeric_limits<std::uint32_t>::max()}, {"nobody", 3}};
+      const auto d = t.decide(3);
+      REQUIRE(d.ranked.size() == 3);
+      for (const auto& one : d.ranked) {
+        CHECK(std::isfinite(one.total));
+        CHECK(one.overlap_blocks <= 3);
+        for (const auto& part : one.parts) {
+          CHECK(part.value >= 0);
+          CHECK(part.value <= 1);
+        }
+      }
+    }
+}
+
+TEST_CASE("what a reservation counts: prompt tokens less those in cache, estimated where not known") {
+  placement p;
+  p.block_size = 16;
+  p.prompt_tokens = 100;
+  CHECK(expected_prefill(p, 0) == 100);
+  CHECK(expected_prefill(p, 4) == 36);
+  CHECK(expected_prefill(p, 99) == 0);
+  p.prompt_tokens.reset();
+  p.prompt_bytes = 400;
+  CHECK(expected_prefill(p, 0) == 100);
+}
+
+TEST_CASE("a topology finds models by name and by adapter, and the smallest block size") {
+  topology all;
+  table t(3);
+  t.of.endpoints[1].adapters = {"lora-a"};
+  t.of.endpoints[1].block_size = 32;
+  t.of.endpoints[2].block_size = 16;
+  t.of.endpoints[0].state = fb::EngineState::Down;
+  all.models.emplace("m", t.of);
+  REQUIRE(all.find("m"));
+  CHECK(all.find("lora-a") == all.find("m"));
+  CHECK(all.find("lora-b") == nullptr);
+  CHECK(all.find("m")->block_size() == 16);
+  CHECK(all.find("m")->ready_count() == 2);
+  CHECK_FALSE(model_endpoints{}.block_size());
+}
+
+}  // namespace
+}  // namespace infernex::router
