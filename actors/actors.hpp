@@ -4,11 +4,8 @@
 // state, and what can be said to whom. Facts travel between processes as messages of `messages/` on the
 // bus; an `inbound<T>` is one of them as the bus delivers it. Everything else here is local.
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "actors/runtime/bus.hpp"
 #include "actors/runtime/caf.hpp"
@@ -35,11 +32,13 @@ using engine_agent_actor = caf::typed_actor<
     caf::reacts_to<std::shared_ptr<const engine::probe_result>>,
     // The engine published KV events: apply them to the mirror, publish the difference.
     caf::reacts_to<std::shared_ptr<const engine::event_batch>>,
+    // Somebody has just started and does not know the engines yet: announce now.
+    caf::reacts_to<inbound<fb::AnnounceRequest>>,
     // An indexer asks for the whole mirror: answer it in chunks.
     caf::reacts_to<inbound<fb::KvSnapshotRequest>>,
     // The bus came back: announce again.
     caf::reacts_to<bus_changed>,
-    // Announce every 2 s.
+    // Announce in turn (2 s unless configured).
     caf::reacts_to<tick>>;
 
 // --- indexer: owns the KV index -------------------------------------------------------------------------
@@ -75,6 +74,7 @@ using router_actor = caf::typed_actor<
     caf::reacts_to<inbound<fb::RouteQuery>>,
     // The indexer has answered, or has not in time: decide now.
     caf::reacts_to<std::shared_ptr<const router::match_result>>,
+    // The bus was lost: silence no longer counts against engines. It is back: ask for announcements.
     caf::reacts_to<bus_changed>,
     // Expire silence, publish the decisions since the last tick.
     caf::reacts_to<tick>>;
@@ -82,18 +82,21 @@ using router_actor = caf::typed_actor<
 // --- gateway: owns its fleet snapshot and the life-cycle reports; the I/O threads are its hands ----------
 
 namespace gateway {
-struct life_events;  // starts, progress and ends that an I/O thread has gathered
+struct life_events;  // starts, first tokens and ends that an I/O thread has gathered
 }
 
 using gateway_actor = caf::typed_actor<
+    // An engine exists, changed state, or went away.
     caf::reacts_to<inbound<fb::EngineAnnounce>>,
+    // An engine's own view of its load.
     caf::reacts_to<inbound<fb::EngineLoad>>,
     // Other gateways' totals, for decisions taken here.
     caf::reacts_to<inbound<fb::RequestLife>>,
     // What happened to requests on one I/O thread since its last report: goes into RequestLife.
     caf::reacts_to<std::shared_ptr<const gateway::life_events>>,
+    // As for the router.
     caf::reacts_to<bus_changed>,
-    // Publish totals if something changed; expire silent engines.
+    // Publish the totals that changed, and all of them once a second; expire silent engines.
     caf::reacts_to<tick>>;
 
 // --- supervisor: owns the children of a process -----------------------------------------------------------
@@ -114,6 +117,7 @@ using supervisor_actor = caf::typed_actor<
 INFERNEX_ACTOR_MESSAGE(infernex::tick)
 INFERNEX_ACTOR_MESSAGE(infernex::bus_changed)
 INFERNEX_ACTOR_MESSAGE(infernex::get_child)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::AnnounceRequest>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::EngineAnnounce>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::EngineLoad>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::KvDelta>)

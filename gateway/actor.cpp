@@ -1,6 +1,8 @@
 #include "gateway/actor.hpp"
 
+#include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
+#include "actors/runtime/metrics.hpp"
 
 namespace infernex::gateway {
 namespace {
@@ -9,6 +11,8 @@ constexpr std::chrono::milliseconds heartbeat{1'000};
 
 struct gateway_state {
   std::shared_ptr<gateway_facts> facts;
+  prometheus::Counter* facts_refused = nullptr;
+  prometheus::Counter* life_dropped = nullptr;
   bus* messages = nullptr;
   std::chrono::milliseconds life_interval{20};
   /// When the next regular tick is due, and whether an earlier one is under way for fresh totals.
@@ -51,13 +55,19 @@ void on_tick(gateway_pointer self) {
   publish_life(*s.facts, *s.messages, regular, now);
   if (!regular) return;
   tell(s.facts->fleet.on_tick(now));
+  catch_up(*s.facts_refused, static_cast<double>(s.facts->fleet.refused()));
+  catch_up(*s.life_dropped, static_cast<double>(s.facts->requests.dropped()));
   s.next_heartbeat = now + heartbeat;
   self->delayed_send(self, heartbeat, tick{});
 }
 
 gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_facts> facts, bus* messages,
-                                 std::chrono::milliseconds life_interval) {
+                                 metrics_registry* metrics, std::chrono::milliseconds life_interval) {
   auto& s = self->state;
+  s.facts_refused = &metrics->counter("infernex_gateway_facts_refused_total",
+                                      "Announcements and totals refused for a bound");
+  s.life_dropped = &metrics->counter("infernex_gateway_life_dropped_total",
+                                     "Records and changes left out of life messages for a bound");
   s.facts = std::move(facts);
   s.messages = messages;
   s.life_interval = life_interval;
@@ -84,7 +94,11 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
         state.report_soon = true;
         self->delayed_send(self, state.life_interval, tick{});
       },
-      [self](const bus_changed& change) { self->state.facts->fleet.on_bus(change.connected, self->clock().now()); },
+      [self](const bus_changed& change) {
+        auto& f = *self->state.facts;
+        f.fleet.on_bus(change.connected, self->clock().now());
+        if (change.connected) ask_announcements(*self->state.messages, f.requests.source(), f.requests.epoch());
+      },
       [self](tick) { on_tick(self); },
   };
 }
@@ -104,7 +118,7 @@ void publish_life(gateway_facts& facts, bus& to, bool all, clock_point now) {
 
 gateway_actor spawn_gateway_actor(const runtime& process, std::shared_ptr<gateway_facts> facts,
                                   std::chrono::milliseconds life_interval) {
-  return process.system.spawn(run, std::move(facts), &process.messages, life_interval);
+  return process.system.spawn(run, std::move(facts), &process.messages, &process.metrics, life_interval);
 }
 
 }  // namespace infernex::gateway

@@ -60,6 +60,7 @@ class life {
   bool changed() const;
 
   const std::string& source() const { return source_; }
+  std::uint64_t epoch() const { return epoch_; }
   /// Records and changes dropped for a bound.
   std::uint64_t dropped() const { return dropped_; }
 

@@ -17,9 +17,7 @@ entry lookup(errc code) {
     case errc::malformed_subject: return {"malformed_subject", "not a subject of ours"};
     case errc::malformed_input: return {"malformed_input", "does not parse"};
     case errc::invalid_request: return {"invalid_request", "the request is not valid"};
-    case errc::out_of_range: return {"out_of_range", "outside the permitted range"};
     case errc::not_found: return {"not_found", "does not exist"};
-    case errc::no_engine: return {"no_engine", "no engine can take the request"};
     case errc::overloaded: return {"overloaded", "a bound is reached"};
     case errc::unreachable: return {"unreachable", "nobody answers there"};
     case errc::connection_lost: return {"connection_lost", "the connection broke"};

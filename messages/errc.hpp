@@ -19,12 +19,8 @@ enum class errc : std::uint8_t {
   malformed_input,
   /// A request from a client is not valid.
   invalid_request,
-  /// A value lies outside its documented range.
-  out_of_range,
   /// The named thing (model, engine, key, file) does not exist.
   not_found,
-  /// No engine can take the request now.
-  no_engine,
   /// A queue, mailbox or credit is full.
   overloaded,
   /// Nobody listens on the subject or the address.

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "messages/generated/announce_request_bfbs_generated.h"
 #include "messages/generated/engine_announce_bfbs_generated.h"
 #include "messages/generated/engine_load_bfbs_generated.h"
 #include "messages/generated/kv_delta_bfbs_generated.h"

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "messages/generated/announce_request_generated.h"
 #include "messages/generated/engine_announce_generated.h"
 #include "messages/generated/engine_load_generated.h"
 #include "messages/generated/kv_delta_generated.h"
@@ -31,7 +32,7 @@ struct message_traits;
     static bool verify(flatbuffers::Verifier& v) { return fb::Verify##Table##Buffer(v); } \
   };
 #define INFERNEX_EVERY_ROOT_TABLE(X)                                                                     \
-  X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk) X(KvMatchQuery) \
+  X(AnnounceRequest) X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk) X(KvMatchQuery) \
   X(KvMatchReply) X(RouteQuery) X(RouteDecision) X(RequestLife)
 INFERNEX_EVERY_ROOT_TABLE(INFERNEX_ROOT_TABLE)
 #undef INFERNEX_ROOT_TABLE

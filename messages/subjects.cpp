@@ -92,6 +92,9 @@ INFERNEX_PER_MODEL(route_decision, "route", "decision", RouteDecision)
 INFERNEX_PER_MODEL(request_life, "request", "life", RequestLife)
 #undef INFERNEX_PER_MODEL
 
+subject<fb::AnnounceRequest> subjects::announce_request() const {
+  return {join(prefix_, "engine", {}, {}, "announce-request")};
+}
 subject<fb::KvMatchQuery> subjects::any_kv_match() const { return {join(prefix_, "kv", "*", {}, "match")}; }
 subject<fb::RouteQuery> subjects::any_route_query() const { return {join(prefix_, "route", "*", {}, "query")}; }
 subject<fb::RequestLife> subjects::any_request_life() const { return {join(prefix_, "request", "*", {}, "life")}; }

@@ -40,6 +40,8 @@ class subjects {
   /// agent -> all, every 2 s and on change.
   subject<fb::EngineAnnounce> announce(std::string_view model, std::string_view instance) const;
   subject<fb::EngineAnnounce> any_announce() const;
+  /// gateway, router, indexer -> agents: announce now.
+  subject<fb::AnnounceRequest> announce_request() const;
   /// agent -> routers, every scrape.
   subject<fb::EngineLoad> load(std::string_view model, std::string_view instance) const;
   subject<fb::EngineLoad> any_load() const;

@@ -14,11 +14,13 @@ void child::start_if_due(point now) {
   std::vector<char*> arguments;
   for (auto& word : command_) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
   const pid_t made = ::fork();
   if (made == 0) {
     // Ends with us whatever happens to us; and Ctrl-C at the terminal reaches only us, so that the order of
     // the shutdown is ours.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // it has died in between
     ::setpgid(0, 0);
     sigset_t none;
     sigemptyset(&none);

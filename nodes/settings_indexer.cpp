@@ -9,7 +9,7 @@ void read_indexer(config::section at, indexer::settings& into) {
       .read("admin_port", into.admin_port, 0, 65'535)
       .read("max_models", into.index.max_models, 1, 65'536)
       .read_bytes("max_bytes", into.index.max_bytes, 1 << 20, 1ULL << 44)
-      .read("max_instances", into.index.per_model.max_instances, 1, 65'536)
+      .read("max_instances", into.index.per_model.max_instances, 1, 3'840)
       .read("delta_credit", into.delta_credit, 1, 1'000'000)
       .read("announce_credit", into.announce_credit, 1, 1'000'000)
       .read("match_credit", into.match_credit, 1, 1'000'000)

@@ -29,7 +29,7 @@ void read_router(config::section at, router::settings& into) {
   read_fleet(at.below("fleet"), into.fleet);
   at.read("match_timeout", into.match_timeout, 1ms, 10s)
       .read("max_pending", into.max_pending, 1, 1'000'000)
-      .read("max_items", into.max_items, 1, 65'536)
+      .read("max_items", into.max_items, 64, 65'536)
       .read("query_credit", into.query_credit, 1, 1'000'000)
       .read("fact_credit", into.fact_credit, 1, 1'000'000)
       .read("max_reservations", into.reservations.max_open, 1, 10'000'000)

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "nodes/settings.hpp"
 
 namespace infernex::nodes {
@@ -54,7 +56,11 @@ void read_simulator(config::section at, simulator::settings& into) {
       .read("tokenize_endpoints", into.tokenize_endpoints);
   read_costs(at.below("step_costs"), into.costs);
   read_events(at.below("kv_events"), into.kv_events);
-  if (const auto wrong = simulator::check(into)) at.complain("model", wrong->detail);
+  // The detail reads `key: what would be right`.
+  if (const auto wrong = simulator::check(into)) {
+    const auto colon = std::min(wrong->detail.find(": "), wrong->detail.size());
+    at.complain(wrong->detail.substr(0, colon), wrong->detail.substr(std::min(colon + 2, wrong->detail.size())));
+  }
 }
 
 }  // namespace infernex::nodes

@@ -112,8 +112,10 @@ void shut_down(std::vector<child>& children, std::chrono::milliseconds deadline)
   const auto until = steady::now() + deadline;
   for (auto one = children.rbegin(); one != children.rend(); ++one) {
     one->signal(SIGTERM);
+    // Late or not, each gets a moment to end by itself.
+    const auto kill_at = std::max(until, steady::now() + std::chrono::seconds(1));
     while (one->pid() && !one->reap(steady::now(), true)) {
-      if (steady::now() > until) one->signal(SIGKILL);
+      if (steady::now() > kill_at) one->signal(SIGKILL);
       wait_signal(std::chrono::milliseconds(50));
     }
   }
@@ -150,7 +152,7 @@ int up(node_settings settings, const std::string& config_file) {
     }
     ready = true;  // ends the probing
   }
-  shut_down(running.children, settings.drain_deadline + std::chrono::seconds(5));
+  shut_down(running.children, settings.drain_deadline + std::chrono::seconds(10));
   return exit_code;
 }
 

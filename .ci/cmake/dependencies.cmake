@@ -33,6 +33,6 @@ find_program(FLATC flatc REQUIRED)
 add_library(dep_asio INTERFACE)
 target_link_libraries(dep_asio INTERFACE Boost::headers Threads::Threads)
 target_compile_definitions(dep_asio INTERFACE
-  BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE BOOST_BEAST_USE_STD_STRING_VIEW
+  BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE
   BOOST_DISABLE_PRAGMA_MESSAGE BOOST_ASIO_DISABLE_BOOST_DATE_TIME)
 add_library(dep::asio ALIAS dep_asio)

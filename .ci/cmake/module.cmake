@@ -1,5 +1,14 @@
 # Every folder is a module of two targets: NAME_core (pure) and NAME (shell, links its core).
 #   infernex_module(NAME CORE files... CORE_LINK targets... SHELL files... SHELL_LINK targets...)
+#
+# The headers that most files need are precompiled twice in all, which about halves the build: for cores by
+# messages, for shells and tests by the runtime.
+function(infernex_share_pch target owner)
+  if(INFERNEX_PCH AND NOT target STREQUAL owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 function(infernex_module name)
   cmake_parse_arguments(M "" "" "CORE;CORE_LINK;SHELL;SHELL_LINK" ${ARGN})
   set(core infernex_${name}_core)
@@ -7,6 +16,7 @@ function(infernex_module name)
     add_library(${core} STATIC ${M_CORE})
     target_include_directories(${core} PUBLIC ${PROJECT_SOURCE_DIR})
     target_link_libraries(${core} PUBLIC ${M_CORE_LINK})
+    infernex_share_pch(${core} infernex_messages_core)
   else()
     add_library(${core} INTERFACE)
     target_include_directories(${core} INTERFACE ${PROJECT_SOURCE_DIR})
@@ -15,5 +25,6 @@ function(infernex_module name)
   if(M_SHELL)
     add_library(infernex_${name} STATIC ${M_SHELL})
     target_link_libraries(infernex_${name} PUBLIC ${core} ${M_SHELL_LINK})
+    infernex_share_pch(infernex_${name} infernex_runtime)
   endif()
 endfunction()

@@ -18,6 +18,8 @@ namespace {
 
 /// Snapshot requests that may wait; each answer is the whole mirror.
 constexpr std::uint32_t snapshot_credit = 16;
+/// Newcomers that may ask at once; what is shed is answered by the announcement in turn.
+constexpr std::uint32_t announce_credit = 64;
 
 struct agent_state {
   std::shared_ptr<const agent_world> world;
@@ -27,6 +29,7 @@ struct agent_state {
   std::unique_ptr<kv_listener> listener;
   std::unique_ptr<prober> probes;
   subscription snapshots;
+  subscription announce_requests;
   std::shared_ptr<void> bus_watch;
   static inline const char* name = "engine_agent";
 };
@@ -54,6 +57,16 @@ void announce(agent_state& state) {
   if (!message) return;
   publish(state, state.world->process.messages.names().announce(message->model, message->instance), *message);
   state.metrics->announcements.Increment();
+}
+
+void accept_announce_requests(agent_pointer self) {
+  auto& messages = self->state.world->process.messages;
+  auto taken = messages.subscribe(messages.names().announce_request(), {lane::rpc, {}, announce_credit},
+                                  [to = engine_agent_actor(self)](inbound<fb::AnnounceRequest>&& request) {
+                                    caf::anon_send(to, std::move(request));
+                                  });
+  // Without it newcomers wait for the announcement in turn, no more.
+  if (taken) self->state.announce_requests = *std::move(taken);
 }
 
 /// Indexers may ask as soon as the model, and so the subject, is known.
@@ -140,10 +153,12 @@ engine_agent_actor::behavior_type engine_agent(agent_pointer self, std::shared_p
   state.world = std::move(world);
   attach_to_engine(self);
   accept_snapshot_requests(self);
+  accept_announce_requests(self);
   self->delayed_send(self, options.announce_interval, tick{});
   return {
       [self](const std::shared_ptr<const probe_result>& probe) { on_probe(self, *probe); },
       [self](const std::shared_ptr<const event_batch>& group) { on_events(self->state, *group); },
+      [self](const inbound<fb::AnnounceRequest>&) { announce(self->state); },
       [self](const inbound<fb::KvSnapshotRequest>& request) { on_snapshot_request(self->state, request); },
       [self](bus_changed change) {
         if (change.connected) announce(self->state);

@@ -20,7 +20,7 @@ namespace infernex::engine {
 
 /// What the agents of one process share; each agent holds it until it has ended.
 struct agent_world {
-  const runtime& process;
+  runtime process;
   std::shared_ptr<const settings> options;
   std::shared_ptr<http::io_threads> threads;
   std::shared_ptr<zmq::context_t> zmq;

@@ -208,7 +208,7 @@ struct kv_listener::impl {
       if (replay) items[static_cast<std::size_t>(count++)] = {replay->handle(), 0, ZMQ_POLLIN, 0};
     }
     constexpr std::chrono::milliseconds longest{60'000};
-    const auto deadline = live ? state.next_deadline() : steady::time_point::max();
+    const auto deadline = live && has_credit() ? state.next_deadline() : steady::time_point::max();
     const auto now = steady::now();
     auto pause = longest;
     if (deadline < now + longest)
@@ -222,10 +222,10 @@ struct kv_listener::impl {
     if (stop) return;
     if (wanted_generation.load() != generation || reopen) begin_anew();
     if (!live || !has_credit()) return;
+    read_replay();  // first: batches that wait in the socket are progress, not silence
     if (state.on_tick(steady::now())) replay.reset();
     if (const auto from = state.begin_replay(steady::now()))
       replay = open_replay(*context, settings.replay_endpoint, *from);
-    read_replay();
     read_live();
     flush();
   }

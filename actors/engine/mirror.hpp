@@ -60,7 +60,6 @@ class mirror {
   /// Whether every block the engine told of is in the set: nothing was left out, or waits for its parent,
   /// since the last clear.
   bool complete() const { return !left_out_ && parked_.size() == 0; }
-  std::size_t engine_blocks() const { return blocks_.size(); }
   std::size_t parked() const { return parked_.size(); }
   const drop_counts& dropped() const { return dropped_; }
 

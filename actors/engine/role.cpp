@@ -83,7 +83,8 @@ result<std::unique_ptr<role>> start(runtime& process, const settings& with) {
   if (with.admin_port) {
     http::server_settings where;
     where.port = *with.admin_port;
-    auto listening = http::serve_admin(*threads, where, process.metrics, {});
+    auto listening = http::serve_admin(*threads, where, process.metrics,
+                                       [&connection = process.messages] { return connection.connected(); });
     if (!listening) return listening.failure();
     admin = *std::move(listening);
   }

@@ -66,7 +66,6 @@ class source_state {
   std::optional<std::uint64_t> begin_replay(time_point now);
   /// Whether live batches may be offered now; until then they wait in their socket.
   bool reads_live() const { return phase_ == phase::live; }
-  bool replay_running() const { return running_; }
 
   /// `fingerprint`: a hash of the payload.
   batch_verdict on_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 
 namespace infernex::indexer {
@@ -137,7 +138,9 @@ indexer_actor::behavior_type run(pointer self, std::shared_ptr<indexer_facts> fa
       },
       [self](const inbound<fb::KvMatchQuery>& m) { answer(self, m); },
       [self](const bus_changed& change) {
-        after(self, self->state.facts->sources.on_bus(change.connected, self->clock().now()));
+        auto& known = *self->state.facts;
+        after(self, known.sources.on_bus(change.connected, self->clock().now()));
+        if (change.connected) ask_announcements(*self->state.messages, known.source_id, known.epoch);
       },
       [self](tick) { on_tick(self); },
   };

@@ -80,8 +80,8 @@ void source::on_announce(const announcement& said, time_point now) {
     return;
   announced_ = said.sequence;
   if (!follow_engine(said.engine_epoch, said.kv_sequence)) return;
-  if (said.down && !down_) forget_contents();
-  down_ = said.down;
+  if (said.holds_nothing && !down_) forget_contents();
+  down_ = said.holds_nothing;
   if (snapshot_ != asking::no) return;  // it will tell
   if (said.kv_sequence == applied_) {
     behind_.reset();

@@ -35,7 +35,8 @@ struct sync_settings {
 struct announcement {
   std::uint64_t epoch = 0;
   std::uint64_t sequence = 0;
-  bool down = false;
+  /// The engine is down or starting: whatever its agent remembers of it is not to be routed to.
+  bool holds_nothing = false;
   std::optional<std::uint64_t> engine_epoch;
   std::uint64_t kv_sequence = 0;
   std::uint64_t kv_keys = 0;

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "actors/router/decision_batch.hpp"
+#include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 
 namespace infernex::router {
@@ -148,7 +149,8 @@ void on_tick(pointer self) {
   facts.metrics.engines.Set(static_cast<double>(size.known));
   facts.metrics.engines_ready.Set(static_cast<double>(size.ready));
   facts.metrics.reservations_open.Set(static_cast<double>(facts.open.open()));
-  facts.metrics.facts_refused.Set(static_cast<double>(facts.engines.refused()));
+  catch_up(facts.metrics.facts_refused, static_cast<double>(facts.engines.refused()));
+  catch_up(facts.metrics.reservations_shed, static_cast<double>(facts.open.shed()));
   self->delayed_send(self, tick_interval, tick{});
 }
 
@@ -165,6 +167,13 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   auto me = caf::actor_cast<router_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
   self->delayed_send(self, tick_interval, tick{});
+  self->set_exit_handler([self](const caf::exit_msg& message) {
+    auto& ending = self->state;
+    ending.subscriptions.clear();  // leaves the queue group first
+    for (const auto& [number, query] : ending.waiting)
+      ending.messages->refuse(query.query.reply_to, errc::unreachable);
+    self->quit(message.reason);
+  });
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
         tell(self->state.facts->engines.on_announce(*m.message, m.received_at));
@@ -173,7 +182,11 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
       [self](const inbound<fb::RequestLife>& m) { on_life(*self->state.facts, m); },
       [self](inbound<fb::RouteQuery>& m) { on_query(self, std::move(m)); },
       [self](const std::shared_ptr<const match_result>& m) { on_match(self->state, *m); },
-      [self](const bus_changed& change) { self->state.facts->engines.on_bus(change.connected, self->clock().now()); },
+      [self](const bus_changed& change) {
+        auto& known = *self->state.facts;
+        known.engines.on_bus(change.connected, self->clock().now());
+        if (change.connected) ask_announcements(*self->state.messages, known.source_id, known.epoch);
+      },
       [self](tick) { on_tick(self); },
   };
 }

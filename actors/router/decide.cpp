@@ -13,6 +13,10 @@ constexpr double neutral = 0.5;
 
 constexpr double unmeasured = -1;
 
+/// Requests are scored against the busiest candidate, but never against fewer than these: one request more or
+/// less on an idle fleet must not outweigh a cached prefix.
+constexpr std::uint32_t smallest_scale = 8;
+
 /// One engine that passed the filters, with what the scores are made from. Small: there may be thousands.
 struct candidate {
   const endpoint* to;
@@ -49,15 +53,15 @@ std::vector<candidate> filter(const placement& request, const model_endpoints& o
 
 /// What single values are scored against.
 struct scales {
-  std::uint32_t most_waiting = 0;
-  std::uint32_t most_in_flight = 0;
+  std::uint32_t most_waiting = smallest_scale;
+  std::uint32_t most_in_flight = smallest_scale;
   /// The score of an engine that was not measured: the mean of the others, so neither best nor worst.
   double kv_usage_score = neutral;
   double waiting_score = neutral;
   std::uint32_t blocks = 0;
 };
 
-double against(double value, std::uint32_t most) { return most == 0 ? 1.0 : 1.0 - value / most; }
+double against(double value, std::uint32_t most) { return 1.0 - value / most; }
 
 double overlap_score(const candidate& c, const scales& s) {
   return s.blocks == 0 ? 0.0 : static_cast<double>(c.overlap_blocks) / s.blocks;

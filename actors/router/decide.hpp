@@ -23,7 +23,8 @@ struct policy {
   double weight_overlap = 2.0;
   /// kv_aware and least_load: free share of the engine's KV blocks.
   double weight_kv_usage = 1.0;
-  /// kv_aware and least_load: waiting requests, and requests in flight, against the busiest candidate.
+  /// kv_aware and least_load: waiting requests, and requests in flight, against the busiest candidate (or 8, if
+  /// that is more).
   double weight_waiting = 1.0;
   double weight_in_flight = 1.0;
   /// Runners-up kept for retry, the chosen one not counted.

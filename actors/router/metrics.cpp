@@ -15,7 +15,9 @@ router_metrics::router_metrics(metrics_registry& r)
       engines(r.gauge("infernex_router_engines", "Engines known")),
       engines_ready(r.gauge("infernex_router_engines_ready", "Engines that take requests")),
       reservations_open(r.gauge("infernex_router_reservations", "Decisions not yet in a gateway's totals")),
-      facts_refused(r.gauge("infernex_router_facts_refused", "Announcements and totals refused for a bound so far")),
+      facts_refused(r.counter("infernex_router_facts_refused_total", "Announcements and totals refused for a bound")),
+      reservations_shed(
+          r.counter("infernex_router_reservations_shed_total", "Reservations taken back early for their bound")),
       registry_(r) {}
 
 prometheus::Counter& router_metrics::decisions(const std::string& strategy) {

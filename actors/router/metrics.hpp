@@ -25,7 +25,8 @@ class router_metrics {
   prometheus::Gauge& engines;
   prometheus::Gauge& engines_ready;
   prometheus::Gauge& reservations_open;
-  prometheus::Gauge& facts_refused;
+  prometheus::Counter& facts_refused;
+  prometheus::Counter& reservations_shed;
 
  private:
   metrics_registry& registry_;

@@ -114,6 +114,10 @@ fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer
   if (cached.reply && (matches ? matches->size() : 0) != items_with_keys(query)) {
     matches = nullptr;
     because = "the indexer's answer does not fit the question";
+  } else if (matches && (!cached.reply->coverage() || cached.reply->coverage()->size() == 0)) {
+    // An indexer that has just started knows no engine yet: that is not the same as "no engine caches this".
+    matches = nullptr;
+    because = "the model is not indexed";
   }
   if (!query.items()) return out;
   out.choices.reserve(query.items()->size());

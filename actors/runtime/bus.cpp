@@ -9,151 +9,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/runtime/bus_subscription.hpp"
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/metrics.hpp"
 
 namespace infernex {
 
 using steady = std::chrono::steady_clock;
-
-namespace {
-
-constexpr const char* error_header = "Infernex-Error";
-
-errc from_nats(natsStatus status) {
-  switch (status) {
-    case NATS_OK: return errc::none;
-    case NATS_TIMEOUT: return errc::timed_out;
-    case NATS_MAX_PAYLOAD: return errc::too_large;
-    case NATS_NO_RESPONDERS: return errc::unreachable;
-    default: return errc::bus_down;
-  }
-}
-
-errc errc_named(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(errc::system_error); ++i)
-    if (name(static_cast<errc>(i)) == text) return static_cast<errc>(i);
-  return errc::system_error;
-}
-
-}  // namespace
-
-/// Shared by the handle, the delivery thread's call-back and every message alive: the last of them ends it.
-struct subscription::impl {
-  natsSubscription* handle = nullptr;
-  bus::raw_handler handler;
-  bus* owner = nullptr;
-  std::uint32_t credit = 0;
-  std::string name;
-  std::atomic<std::uint32_t> alive{0};
-  std::atomic<std::uint64_t> dropped{0};
-  std::atomic<bool> ended{false};
-  std::atomic<std::thread::id> delivering{};
-  std::mutex guard;
-  std::condition_variable completed_changed;
-  bool completed = false;
-  prometheus::Counter* dropped_total = nullptr;
-
-  ~impl() {
-    if (handle) natsSubscription_Destroy(handle);
-  }
-
-  /// Ends delivery and waits until no call-back runs.
-  void end() {
-    if (ended.exchange(true)) return;
-    natsSubscription_Unsubscribe(handle);
-    if (delivering.load() == std::this_thread::get_id()) return;  // ended from its own call-back
-    std::unique_lock lock(guard);
-    completed_changed.wait_for(lock, std::chrono::seconds(5), [&] { return completed; });
-  }
-};
-
-namespace {
-
-/// Gives the credit back, and the natsMsg, when the last view of a message is gone.
-struct message_owner {
-  natsMsg* message;
-  std::shared_ptr<subscription::impl> from;
-  message_owner(natsMsg* m, std::shared_ptr<subscription::impl> f) : message(m), from(std::move(f)) {}
-  message_owner(const message_owner&) = delete;
-  ~message_owner() {
-    natsMsg_Destroy(message);
-    from->alive.fetch_sub(1, std::memory_order_release);
-  }
-};
-
-/// What an empty message stands for: NATS's own "no responders", or a refusal of ours.
-errc refusal(natsMsg* message) {
-  if (natsMsg_GetDataLength(message) != 0) return errc::none;
-  if (natsMsg_IsNoResponders(message)) return errc::unreachable;
-  const char* said = nullptr;
-  if (natsMsgHeader_Get(message, error_header, &said) == NATS_OK && said) return errc_named(said);
-  return errc::none;
-}
-
-chunk own(natsMsg* message, const std::shared_ptr<subscription::impl>& from) {
-  auto owner = std::make_shared<message_owner>(message, from);
-  const std::span<const std::uint8_t> bytes{reinterpret_cast<const std::uint8_t*>(natsMsg_GetData(message)),
-                                            static_cast<std::size_t>(natsMsg_GetDataLength(message))};
-  // nats.c puts the payload right behind subject and headers, wherever that falls; FlatBuffers reads
-  // 64-bit scalars in place, so a misaligned payload is copied once (a few ns for the usual message).
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0) return {bytes, std::move(owner)};
-  return chunk::copy_of(bytes, std::move(owner));
-}
-
-/// The closure of a C call-back: freed by the completion call-back, which NATS runs last.
-using closure = std::shared_ptr<subscription::impl>;
-
-void deliver(natsConnection*, natsSubscription*, natsMsg* message, void* context) {
-  const auto& state = *static_cast<closure*>(context);
-  state->delivering.store(std::this_thread::get_id());
-  const char* reply = natsMsg_GetReply(message);
-  if (state->ended.load() || state->alive.load(std::memory_order_acquire) >= state->credit) {
-    if (!state->ended.load()) {
-      state->dropped.fetch_add(1, std::memory_order_relaxed);
-      if (state->dropped_total) state->dropped_total->Increment();
-      if (reply && *reply) state->owner->refuse(reply, errc::overloaded);
-      static log::limiter over_credit;
-      if (auto n = over_credit.admit())
-        log::warn("messages dropped: the subscription's credit is used up",
-                  {{"subject", state->name}, {"credit", state->credit}, {"repeated", n}});
-    }
-    natsMsg_Destroy(message);
-    return;
-  }
-  state->alive.fetch_add(1, std::memory_order_relaxed);
-  const errc problem = refusal(message);
-  std::string subject_name = natsMsg_GetSubject(message);
-  std::string reply_subject = reply ? reply : "";
-  state->handler({own(message, state), std::move(subject_name), std::move(reply_subject), steady::now(), problem});
-}
-
-void complete(void* context) {
-  auto* held = static_cast<closure*>(context);
-  {
-    const std::lock_guard lock((*held)->guard);
-    (*held)->completed = true;
-    (*held)->handler = nullptr;  // what it captured may own the actor that owns the subscription
-  }
-  (*held)->completed_changed.notify_all();
-  delete held;
-}
-
-}  // namespace
-
-subscription& subscription::operator=(subscription&& other) noexcept {
-  if (this != &other) {
-    if (impl_) impl_->end();
-    impl_ = std::move(other.impl_);
-  }
-  return *this;
-}
-
-subscription::~subscription() {
-  if (impl_) impl_->end();
-}
-
-std::uint64_t subscription::dropped() const { return impl_ ? impl_->dropped.load() : 0; }
 
 struct bus::impl {
   bus* self = nullptr;
@@ -176,6 +38,8 @@ struct bus::impl {
   std::unordered_map<std::uint64_t, pending> requests;
   std::uint64_t next_request = 1;
   bool stop_deadlines = false;
+  /// When the deadline thread looks again by itself; min() while it is looking.
+  steady::time_point next_wake = steady::time_point::min();
 
   std::string inbox_prefix;
   subscription replies;
@@ -236,6 +100,7 @@ void bus::impl::on_reconnected(natsConnection* which, void* context) {
 }
 void bus::impl::on_closed(natsConnection*, void* context) {
   auto* state = static_cast<impl*>(context);
+  if (!state->closing) log::error("bus connection closed for good", {{"url", state->settings.url}});
   const std::lock_guard lock(state->guard);
   ++state->closed;
   state->changed.notify_all();
@@ -259,6 +124,9 @@ result<natsConnection*> bus::impl::open(lane via) {
   natsOptions_SetPingInterval(options, 2'000);
   natsOptions_SetMaxPingsOut(options, 2);
   natsOptions_SetTimeout(options, 1'000);
+  // Without it a server that has stopped reading blocks every publisher for ever, under the very lock that the
+  // ping timer needs to notice; with it the connection is given up and goes into reconnect.
+  natsOptions_SetWriteDeadline(options, 2'000);
   natsOptions_SetDisconnectedCB(options, on_disconnected, this);
   natsOptions_SetReconnectedCB(options, on_reconnected, this);
   natsOptions_SetClosedCB(options, on_closed, this);
@@ -311,7 +179,9 @@ void bus::impl::run_deadlines() {
       lock.lock();
       continue;
     }
+    next_wake = next;
     changed.wait_until(lock, next);
+    next_wake = steady::time_point::min();
   }
 }
 
@@ -328,9 +198,10 @@ result<std::unique_ptr<bus>> bus::connect(bus_settings settings, metrics_registr
     }
     const std::lock_guard lock(state->guard);
     state->connections[static_cast<int>(via)] = *made;
-    state->up[static_cast<int>(via)] = true;
+    // It may have been lost since: the call-back did not know this connection yet.
+    state->up[static_cast<int>(via)] = natsConnection_Status(*made) == NATS_CONN_STATUS_CONNECTED;
   }
-  state->connected_gauge.Set(1);
+  state->connected_gauge.Set(state->up[0] && state->up[1] ? 1 : 0);
   std::unique_ptr<bus> made(new bus(std::move(state)));
   made->impl_->inbox_prefix = made->new_inbox();
   auto* raw = made->impl_.get();
@@ -406,19 +277,8 @@ result<subscription> bus::subscribe_bytes(const std::string& to, const subscribe
   state->dropped_total = &impl_->metrics.counter("infernex_bus_dropped_total",
                                                  "Messages dropped or refused over a subscription's credit",
                                                  {{"subject", to.starts_with("_INBOX") ? "inbox" : to}});
-  auto* context = new closure(state);
-  auto* nc = impl_->connection(options.via);
-  const auto status =
-      options.queue_group.empty()
-          ? natsConnection_Subscribe(&state->handle, nc, to.c_str(), deliver, context)
-          : natsConnection_QueueSubscribe(&state->handle, nc, to.c_str(), options.queue_group.c_str(), deliver, context);
-  if (status != NATS_OK) {
-    delete context;
-    return error{from_nats(status), "subscribe " + to + ": " + natsStatus_GetText(status)};
-  }
-  natsSubscription_SetOnCompleteCB(state->handle, complete, context);
-  // The credit bounds what we hold; NATS's own limit bounds what waits for the call-back meanwhile.
-  natsSubscription_SetPendingLimits(state->handle, 65'536, 64 << 20);
+  const auto status = subscription::impl::begin(state, impl_->connection(options.via), options.queue_group);
+  if (status != NATS_OK) return error{from_nats(status), "subscribe " + to + ": " + natsStatus_GetText(status)};
   const std::lock_guard lock(impl_->guard);
   std::erase_if(impl_->subscriptions, [](const auto& s) { return s.expired(); });
   impl_->subscriptions.push_back(state);
@@ -429,17 +289,21 @@ void bus::request_bytes(const std::string& to, const std::string& type, std::spa
                         std::chrono::milliseconds timeout, raw_completion done) {
   std::uint64_t id = 0;
   bool refused = false;
+  bool sooner = false;
   {
     const std::lock_guard lock(impl_->guard);
     if (impl_->closing || !impl_->up[0]) {
       refused = true;
     } else {
       id = impl_->next_request++;
-      impl_->requests.emplace(id, impl::pending{steady::now() + timeout, std::move(done)});
+      const auto deadline = steady::now() + timeout;
+      sooner = deadline < impl_->next_wake;
+      impl_->requests.emplace(id, impl::pending{deadline, std::move(done)});
     }
   }
   if (refused) return done(errc::bus_down);
-  impl_->changed.notify_all();
+  // Most requests are answered before the deadline thread looks again: do not wake it for each.
+  if (sooner) impl_->changed.notify_all();
   const auto sent = publish_bytes(to, type, bytes, lane::rpc, impl_->inbox_prefix + "." + std::to_string(id));
   if (sent != errc::none)
     if (auto held = impl_->take(id)) held(sent);

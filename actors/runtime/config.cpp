@@ -47,12 +47,14 @@ struct section::impl {
     }
   }
 
-  /// Reads a plain scalar by `convert`; out of its range, or none at all, is refused with what is `wanted`.
+  /// Reads a scalar by `convert`; out of its range, or none at all, is refused with what is `wanted`. `quotable`:
+  /// the value reads like a text ("250ms"), so people put it in quotes.
   template <class T, class Convert>
-  void read(std::string_view key, T& out, T min, T max, Convert convert, const std::string& wanted) {
+  void read(std::string_view key, T& out, T min, T max, Convert convert, const std::string& wanted,
+            bool quotable = false) {
     const auto* value = ask(key);
     if (value == nullptr) return;
-    if (value->what == node::kind::scalar && !value->quoted)
+    if (value->what == node::kind::scalar && (quotable || !value->quoted))
       if (const auto converted = convert(value->text); converted && *converted >= min && *converted <= max) {
         out = *converted;
         return;
@@ -141,13 +143,13 @@ section& section::read(std::string_view key, std::chrono::milliseconds& out, std
                        std::chrono::milliseconds max) {
   impl_->read(
       key, out, min, max, duration,
-      "a duration between " + render_duration(min) + " and " + render_duration(max) + ", such as 250ms, 2s or 5m");
+      "a duration between " + render_duration(min) + " and " + render_duration(max) + ", such as 250ms, 2s or 5m", true);
   return *this;
 }
 
 section& section::read_bytes(std::string_view key, std::uint64_t& out, std::uint64_t min, std::uint64_t max) {
   impl_->read(key, out, min, max, byte_size,
-              "a size between " + render_bytes(min) + " and " + render_bytes(max) + ", such as 64KiB or 20MiB");
+              "a size between " + render_bytes(min) + " and " + render_bytes(max) + ", such as 64KiB or 20MiB", true);
   return *this;
 }
 

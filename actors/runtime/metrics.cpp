@@ -36,6 +36,10 @@ prometheus::Histogram& metrics_registry::histogram(const std::string& name, cons
 
 std::string metrics_registry::render() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }
 
+void catch_up(prometheus::Counter& counter, double total) {
+  if (const double missing = total - counter.Value(); missing > 0) counter.Increment(missing);
+}
+
 const std::vector<double>& request_buckets() {
   static const std::vector<double> buckets{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                            0.5,   1,      2.5,   5,    10,    30,   60,  120};

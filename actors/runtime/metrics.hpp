@@ -38,6 +38,9 @@ class metrics_registry {
   std::shared_ptr<prometheus::Registry> registry_;
 };
 
+/// Brings a counter up to a running total that is kept elsewhere.
+void catch_up(prometheus::Counter& counter, double total);
+
 /// Buckets in seconds for latencies of a request (1 ms .. 120 s) and of internal work (10 us .. 1 s).
 const std::vector<double>& request_buckets();
 const std::vector<double>& internal_buckets();

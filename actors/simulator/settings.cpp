@@ -24,7 +24,7 @@ std::optional<error> check(const settings& values) {
   const auto& costs = values.costs;
   for (double number : {costs.prefill_quadratic, costs.prefill_linear, costs.prefill_constant, costs.decode_quadratic,
                         costs.decode_linear, costs.decode_constant, costs.decode_floor}) {
-    if (!std::isfinite(number)) return wrong("costs: finite numbers");
+    if (!std::isfinite(number)) return wrong("step_costs: finite numbers");
   }
   return std::nullopt;
 }

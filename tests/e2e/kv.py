@@ -17,11 +17,22 @@ def words(count, rng):
     return "".join(" " + rng.choice(LETTERS) + rng.choice(LETTERS) for _ in range(count))
 
 
+def await_fleet(stack, deadline=60.0):
+    """The ready line comes with the first engine the gateway hears of; this waits until the router, where it is a
+    process, knows all of them, and prompts are placed by their tokens (the block size comes with the metrics)."""
+    if "router" in stack.names():
+        router = stack.admin_url("router")
+        known = lambda: metric(router, "infernex_router_engines_ready")
+        wait_until(lambda: known() == stack.engines, deadline, "all engines at the router")
+    placed_by = lambda: client.chat(stack.url, max_tokens=1).headers["x-infernex-decision"]
+    wait_until(lambda: "keys: text" not in placed_by(), deadline, "prompts placed by tokens")
+
+
 class KvView:
     """Addresses are looked up once: `up` starts a process that died on its old ports."""
 
     def __init__(self, stack):
-        self.stack = stack
+        await_fleet(stack)
         self.indexer, self.agent = stack.admin_url("indexer"), stack.admin_url("agent")
         self.engines = {name: stack.engine_url(i) for i, name in enumerate(stack.engine_names())}
 

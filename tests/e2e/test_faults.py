@@ -11,7 +11,8 @@ from kv import KvView, restart
 from load import Load
 from watch import Watch
 
-CONFIG = {"simulator": {"speed": 5, "load_time": "300ms"}, "router": {"policy": {"strategy": "kv-aware"}}}
+# Engines load long enough for the agent to see them loading.
+CONFIG = {"simulator": {"speed": 5, "load_time": "1200ms"}, "router": {"policy": {"strategy": "kv-aware"}}}
 
 
 def said_state(announce):
@@ -155,4 +156,4 @@ class Faults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(deadline=300)
+    harness.main(deadline=280)

@@ -70,9 +70,6 @@ class Exactness(unittest.TestCase):
         with Stack(engines=4, config=config) as stack:
             view = KvView(stack)
             view.await_exact()
-            # The block size comes with the engines' metrics; before that there is nothing to predict with.
-            harness.wait_until(lambda: "keys: " in (line := client.chat(stack.url).headers["x-infernex-decision"])
-                               and "keys: text" not in line, 20, "prompts placed by tokens")
             with Watch(stack.nats_url, keep=keep) as watch:
                 for number in range(count):
                     path, body = talk.next()
@@ -90,8 +87,10 @@ class Exactness(unittest.TestCase):
         for name, (choices, answer) in results.items():
             self.assertEqual(len(choices), 1, f"{name} was decided more than once")
             choice, usage = choices[0], answer.json()["usage"]
-            self.assertEqual(choice["instance"], answer.headers["x-infernex-endpoint"])
-            self.assertEqual((choice["key_mode"], choice["index_used"]), ("Token", True), choice)
+            self.assertEqual(choice.get("instance"), answer.headers["x-infernex-endpoint"], choice)
+            # A prompt of less than a block has nothing to ask the index for.
+            has_keys = usage["prompt_tokens"] > BLOCK
+            self.assertEqual((choice["key_mode"], choice["index_used"]), ("Token", has_keys), choice)
             self.assertEqual(choice["prompt_tokens"], usage["prompt_tokens"])
             self.assertEqual(choice["block_size"], BLOCK)
             cached = usage["prompt_tokens_details"]["cached_tokens"]
@@ -118,4 +117,4 @@ class Exactness(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(deadline=300)
+    harness.main(deadline=280)

@@ -104,4 +104,4 @@ class OpenAiClients(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(deadline=300)
+    harness.main(deadline=280)

@@ -22,4 +22,4 @@ class Recovery(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(deadline=400)
+    harness.main(deadline=280)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import threading
 import unittest
@@ -54,8 +55,10 @@ class Watching(unittest.TestCase):
         self.assertEqual(len([json.loads(line) for line in done.stdout.splitlines()]), 3)
 
     def test_infernex_sub_without_a_server_is_a_clear_error(self):
-        done = subprocess.run([BINARY, "sub", "--nats", f"nats://127.0.0.1:{harness.free_port()}"],
-                              capture_output=True, text=True, timeout=60)
+        with socket.socket() as bound:  # bound and not listening: refused for certain, and nobody else's meanwhile
+            bound.bind(("127.0.0.1", 0))
+            done = subprocess.run([BINARY, "sub", "--nats", f"nats://127.0.0.1:{bound.getsockname()[1]}"],
+                                  capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("bus_down", done.stderr)
 

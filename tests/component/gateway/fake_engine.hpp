@@ -36,6 +36,7 @@ class fake_engine {
   std::atomic<behaviour> answers{behaviour::whole};
   std::atomic<bool> has_render{true};
   std::atomic<bool> has_tokenize{true};
+  std::atomic<bool> render_hangs{false};
   std::atomic<unsigned> renders{0}, tokenizes{0}, chats{0}, left_by_client{0};
   /// Head of the last completions request as `name: value` lines, its target and its body.
   std::string last_seen() {
@@ -83,6 +84,7 @@ inline http::task<void> fake_engine::serve(fake_engine& e, http::worker& on, htt
   const auto not_found = http::openai_error(404, "no such path");
   if (in.path.ends_with("/render")) {
     ++e.renders;
+    if (e.render_hangs) co_return co_await wait_for_leaving(e, on, out);
     if (e.has_render) co_return co_await e.send_tokens(out, "token_ids");
     co_await out.send(404, "application/json", not_found);
     co_return;

@@ -14,6 +14,7 @@
 #include "actors/runtime/caf.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "gateway/gateway.hpp"
+#include "gateway/placing.hpp"
 #include "tests/component/gateway/fake_engine.hpp"
 #include "tests/component/runtime/http_fixture.hpp"
 #include "tests/support/nats_server.hpp"
@@ -62,9 +63,16 @@ class gateway_fixture {
   }
   /// Announces ready engines and waits until the gateway knows them.
   void add(std::initializer_list<fake_engine*> engines) {
-    for (auto* e : engines) announce(e->name(), e->url());
-    REQUIRE(eventually([this] { return get("/readyz").status == 200; }));
+    const auto announce_all = [&] {
+      for (auto* e : engines) announce(e->name(), e->url());
+    };
+    // As agents do, again and again: the gateway's subscription may not be there yet.
+    REQUIRE(eventually([&] {
+      announce_all();
+      return get("/readyz").status == 200;
+    }));
     // The gateway has read every announcement before one that comes later on the same connection.
+    announce_all();
     announce("zz-last", "http://127.0.0.1:1", fb::EngineState::Down, "marker");
     REQUIRE(eventually([this] { return get("/v1/models").body.find("\"id\":\"marker\"") != std::string::npos; }));
   }
@@ -140,6 +148,11 @@ class fake_router {
                              });
     REQUIRE(made.ok());
     subscription_ = *std::move(made);
+    // Once a query sent behind it has come, everybody's queries will.
+    on.request<fb::RouteDecision>(on.names().route_query("m"), gateway::encode_route_query("test", 1, 1, "m", {}), 2s,
+                                  [](auto&&) {});
+    REQUIRE(eventually([this] { return queries == 1; }));
+    queries = 0;
   }
   std::atomic<unsigned> queries{0};
   std::atomic<unsigned> items{0};

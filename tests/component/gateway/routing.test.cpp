@@ -41,6 +41,7 @@ TEST_CASE("without NATS chat goes on by load") {
       [&] { return header(g.chat(), "x-infernex-decision").starts_with("the bus is down; by load only: "); }));
   CHECK(g.get("/readyz").status == 200);
   g.nats.restart();
+  REQUIRE(eventually([&] { return g.outside->connected(); }));
   fake_router router(*g.outside, {{"e0", e0.url()}});
   CHECK(eventually([&] { return header(g.chat(), "x-infernex-decision").starts_with("kv-aware: test"); }));
 }

@@ -256,7 +256,7 @@ TEST_CASE("reservations count until a gateway's totals include the request") {
     const auto got = s.ask();
     if (!got) return false;
     ++life.origin->sequence;
-    life.started.assign({"r" + std::to_string(s.asked)});
+    life.started.push_back("r" + std::to_string(s.asked));
     s.outside->publish(s.outside->names().request_life("m"), encode(life));
     return got->choices[0]->reason.find(expected) != std::string::npos;
   }));

@@ -129,6 +129,19 @@ TEST_CASE_FIXTURE(fixture, "after a restart of nats-server subscriptions go on, 
   CHECK(eventually([&] { messages->publish(names.kv_delta("m", "e"), delta(1)); return got > 0; }));
 }
 
+TEST_CASE_FIXTURE(fixture, "a server that has stopped reading blocks no publisher for long") {
+  server.freeze();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [begin] { return std::chrono::steady_clock::now() - begin; };
+  auto sent = errc::none;
+  while (sent == errc::none && passed() < 30s) sent = messages->publish(names.kv_delta("m", "e"), delta(1, 60'000));
+  CHECK(sent == errc::bus_down);
+  CHECK(passed() < 15s);
+  CHECK(eventually([&] { return !messages->connected(); }));
+  server.thaw();
+  CHECK(eventually([&] { return messages->connected(); }));
+}
+
 TEST_CASE_FIXTURE(fixture, "too large a message is refused at the sender") {
   CHECK(messages->publish(names.kv_delta("m", "e"), delta(1, 200'000)) == errc::too_large);
 }

@@ -182,7 +182,7 @@ TEST_CASE("an announcement overtaken by the new engine's first delta does not br
   s.agent.engine_epoch = 100;
   s.tell(s.agent.change({}, {1}));
   auto stale = s.agent.announce();
-  stale.down = true;
+  stale.holds_nothing = true;
   s.tell(s.agent.new_engine(200));
   s.tell(s.agent.change({}, {9}));
   s.of.on_announce(stale, s.now);

@@ -33,12 +33,13 @@ struct setup {
     return o;
   }
   tracker::requests announce(const std::string& model, const std::string& instance, std::uint64_t kv_sequence = 0,
-                             const std::vector<std::uint64_t>& mirror = {}) {
+                             const std::vector<std::uint64_t>& mirror = {},
+                             fb::EngineState state = fb::EngineState::Ready) {
     fb::EngineAnnounceT m;
     m.origin = origin(++sequences["a" + model + instance]);
     m.model = model;
     m.instance = instance;
-    m.state = fb::EngineState::Ready;
+    m.state = state;
     m.kv_sequence = kv_sequence;
     m.kv_keys = mirror.size();
     for (const auto k : mirror) m.kv_digest ^= k;
@@ -90,6 +91,18 @@ TEST_CASE("a match reply has one answer a chain, and says how far each engine is
   const auto unknown = s.match("other", {{1}, {2}});
   CHECK(unknown.matches.size() == 2);
   CHECK(unknown.coverage.empty());
+}
+
+TEST_CASE("an engine that is starting holds nothing, whatever its agent still remembers") {
+  setup s;
+  s.announce("m", "e");
+  s.add("m", "e", 1, {1, 2});
+  const auto held = [&s] { return s.indexes->find("m")->keys_of("e"); };
+  CHECK(held() == 2);
+  CHECK(s.announce("m", "e", 1, {1, 2}, fb::EngineState::Down).empty());
+  CHECK(held() == 0);
+  CHECK(s.announce("m", "e", 1, {1, 2}, fb::EngineState::Starting).empty());
+  CHECK(held() == 0);
 }
 
 TEST_CASE("a reply is bounded: over it, each chain keeps its longest overlaps") {

@@ -37,6 +37,8 @@ TEST_CASE("subjects carry the prefix and parse back") {
   CHECK(names.any_kv_delta().name == "site7.ix.kv.*.*.delta");
   CHECK(names.any_route_query().name == "site7.ix.route.*.query");
 
+  CHECK(names.announce_request().name == "site7.ix.engine.announce-request");
+
   const auto engine = names.parse(names.load("m/x", "e.1").name);
   REQUIRE(engine);
   CHECK(engine->model == "m/x");

@@ -223,6 +223,7 @@ TEST_CASE("durations and sizes") {
   CHECK(duration_of("0.5") == milliseconds(500));
   CHECK(duration_of("1.5s") == milliseconds(1500));
   CHECK(duration_of("0") == milliseconds(0));
+  CHECK(duration_of("'250ms'") == milliseconds(250));
   for (const char* bad : {"0.5ms", "-1s", "s", "1 s", "1d", "1e3s", "1.2.3s", "99999999999999999999h", "inf"}) {
     CAPTURE(bad);
     CHECK(duration_of(bad) == std::nullopt);
