@@ -23,8 +23,8 @@ struct bus_changed {
 // --- engine agent: owns one engine's mirror, state and load -------------------------------------------
 
 namespace engine {
-struct probe_result;   // what one health probe or metrics scrape found
-struct event_batch;    // decoded KV events of one batch, or what the listener noticed (gap, reconnect)
+struct probe_result;  // what one health probe or metrics scrape found
+struct event_batch;   // decoded KV events of one batch, or what the listener noticed (gap, reconnect)
 }  // namespace engine
 
 using engine_agent_actor = caf::typed_actor<

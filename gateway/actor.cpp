@@ -64,8 +64,8 @@ void on_tick(gateway_pointer self) {
 gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_facts> facts, bus* messages,
                                  metrics_registry* metrics, std::chrono::milliseconds life_interval) {
   auto& s = self->state;
-  s.facts_refused = &metrics->counter("infernex_gateway_facts_refused_total",
-                                      "Announcements and totals refused for a bound");
+  s.facts_refused =
+      &metrics->counter("infernex_gateway_facts_refused_total", "Announcements and totals refused for a bound");
   s.life_dropped = &metrics->counter("infernex_gateway_life_dropped_total",
                                      "Records and changes left out of life messages for a bound");
   s.facts = std::move(facts);

@@ -1,10 +1,10 @@
 #include "messages/decode.hpp"
 
-#include <flatbuffers/idl.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
+
+#include <flatbuffers/idl.h>
 
 #include "messages/view.hpp"
 
@@ -31,7 +31,8 @@ flatbuffers::Parser* parser_for(const root_table& table) {
 
 result<std::string> decode_to_json(std::span<const std::uint8_t> bytes) {
   const auto* table = find_root_table(bytes);
-  if (!table) return error{errc::wrong_message_type, std::to_string(bytes.size()) + " bytes without an identifier of ours"};
+  if (!table)
+    return error{errc::wrong_message_type, std::to_string(bytes.size()) + " bytes without an identifier of ours"};
   const auto owned = chunk::copy_of(bytes);
   if (auto problem = verify_message(owned.bytes(), *table); problem.code != errc::none) return problem;
   static std::mutex guard;

@@ -17,8 +17,10 @@
 namespace infernex {
 
 std::span<const root_table> every_root_table() {
-#define INFERNEX_ROW(Table)                                                          \
-  root_table{#Table, std::string_view(fb::Table##Identifier(), 4), &message_traits<fb::Table>::verify, \
+#define INFERNEX_ROW(Table)                                \
+  root_table{#Table,                                       \
+             std::string_view(fb::Table##Identifier(), 4), \
+             &message_traits<fb::Table>::verify,           \
              {fb::Table##BinarySchema::data(), fb::Table##BinarySchema::size()}},
   static const std::array rows{INFERNEX_EVERY_ROOT_TABLE(INFERNEX_ROW)};
 #undef INFERNEX_ROW

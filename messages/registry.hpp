@@ -24,16 +24,17 @@ namespace fb = infernex::messages;
 template <class T>
 struct message_traits;
 
-#define INFERNEX_ROOT_TABLE(Table)                                               \
-  template <>                                                                    \
-  struct message_traits<fb::Table> {                                             \
-    static constexpr std::string_view root = #Table;                             \
-    static const char* identifier() { return fb::Table##Identifier(); }          \
+#define INFERNEX_ROOT_TABLE(Table)                                                        \
+  template <>                                                                             \
+  struct message_traits<fb::Table> {                                                      \
+    static constexpr std::string_view root = #Table;                                      \
+    static const char* identifier() { return fb::Table##Identifier(); }                   \
     static bool verify(flatbuffers::Verifier& v) { return fb::Verify##Table##Buffer(v); } \
   };
-#define INFERNEX_EVERY_ROOT_TABLE(X)                                                                     \
-  X(AnnounceRequest) X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk) X(KvMatchQuery) \
-  X(KvMatchReply) X(RouteQuery) X(RouteDecision) X(RequestLife)
+#define INFERNEX_EVERY_ROOT_TABLE(X)                                                                                 \
+  X(AnnounceRequest)                                                                                                 \
+  X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk) X(KvMatchQuery) X(KvMatchReply) \
+      X(RouteQuery) X(RouteDecision) X(RequestLife)
 INFERNEX_EVERY_ROOT_TABLE(INFERNEX_ROOT_TABLE)
 #undef INFERNEX_ROOT_TABLE
 

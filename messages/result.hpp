@@ -11,8 +11,8 @@ namespace infernex {
 template <class T>
 class [[nodiscard]] result {
  public:
-  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: converts on purpose
-  result(error problem) : state_(std::in_place_index<1>, std::move(problem)) {}  // NOLINT
+  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}             // NOLINT: converts on purpose
+  result(error problem) : state_(std::in_place_index<1>, std::move(problem)) {}     // NOLINT
   result(errc code) : state_(std::in_place_index<1>, infernex::error{code, {}}) {}  // NOLINT
 
   explicit operator bool() const { return state_.index() == 0; }

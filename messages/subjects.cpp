@@ -4,9 +4,7 @@ namespace infernex {
 
 namespace {
 
-bool is_plain(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-}
+bool is_plain(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; }
 
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -69,10 +67,10 @@ std::string join(const std::string& prefix, std::string_view area, std::string_v
 }
 }  // namespace
 
-#define INFERNEX_PER_ENGINE(method, area, leaf, Table)                                                  \
-  subject<fb::Table> subjects::method(std::string_view model, std::string_view instance) const {        \
-    return {join(prefix_, area, escape_token(model), escape_token(instance), leaf)};                    \
-  }                                                                                                     \
+#define INFERNEX_PER_ENGINE(method, area, leaf, Table)                                           \
+  subject<fb::Table> subjects::method(std::string_view model, std::string_view instance) const { \
+    return {join(prefix_, area, escape_token(model), escape_token(instance), leaf)};             \
+  }                                                                                              \
   subject<fb::Table> subjects::any_##method() const { return {join(prefix_, area, "*", "*", leaf)}; }
 
 INFERNEX_PER_ENGINE(announce, "engine", "announce", EngineAnnounce)
@@ -81,9 +79,9 @@ INFERNEX_PER_ENGINE(kv_delta, "kv", "delta", KvDelta)
 INFERNEX_PER_ENGINE(kv_snapshot, "kv", "snapshot", KvSnapshotRequest)
 #undef INFERNEX_PER_ENGINE
 
-#define INFERNEX_PER_MODEL(method, area, leaf, Table)                                                           \
-  subject<fb::Table> subjects::method(std::string_view model) const {                                           \
-    return {join(prefix_, area, escape_token(model), {}, leaf)};                                                \
+#define INFERNEX_PER_MODEL(method, area, leaf, Table)                 \
+  subject<fb::Table> subjects::method(std::string_view model) const { \
+    return {join(prefix_, area, escape_token(model), {}, leaf)};      \
   }
 
 INFERNEX_PER_MODEL(kv_match, "kv", "match", KvMatchQuery)

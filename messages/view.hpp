@@ -44,7 +44,7 @@ result<view<T>> view<T>::verify(chunk data) {
 
 /// Serialises an object-API struct (`EngineLoadT`) with its file identifier.
 template <class Object>
-  requires requires { typename Object::TableType; }
+requires requires { typename Object::TableType; }
 flatbuffers::DetachedBuffer encode(const Object& object) {
   using table = typename Object::TableType;
   flatbuffers::FlatBufferBuilder builder(512);

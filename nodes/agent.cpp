@@ -1,7 +1,7 @@
-#include <CLI/CLI.hpp>
-
 #include <iostream>
 #include <sstream>
+
+#include <CLI/CLI.hpp>
 
 #include "actors/discovery/static_list.hpp"
 #include "nodes/commands.hpp"

@@ -1,10 +1,11 @@
-#include <CLI/CLI.hpp>
+#include "messages/decode.hpp"
 
 #include <iostream>
 #include <iterator>
 #include <vector>
 
-#include "messages/decode.hpp"
+#include <CLI/CLI.hpp>
+
 #include "messages/view.hpp"
 #include "nodes/commands.hpp"
 

@@ -26,15 +26,17 @@ std::string process_name() {
 }
 
 std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
 }
 
 /// Starts the roles in the order in which they depend on each other; they end in reverse.
 error start_roles(runtime& shared, const node_settings& settings, const std::vector<std::string>& roles,
                   std::vector<std::unique_ptr<role>>& running) {
-  const auto wanted = [&roles](std::string_view name) { return std::find(roles.begin(), roles.end(), name) != roles.end(); };
+  const auto wanted = [&roles](std::string_view name) {
+    return std::find(roles.begin(), roles.end(), name) != roles.end();
+  };
   const auto keep = [&running](auto&& started) -> error {
     if (!started) return started.failure();
     running.push_back(*std::move(started));
@@ -48,7 +50,8 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
   // An embedded router looks the index up in place, so its replica lives here too.
   if (!failed() && (wanted("indexer") || embedded)) problem = keep(indexer::start(shared, settings.indexer, index));
   if (!failed() && wanted("router")) problem = keep(router::start(shared, settings.router));
-  if (!failed() && wanted("gateway")) problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr));
+  if (!failed() && wanted("gateway"))
+    problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr));
   return problem;
 }
 

@@ -20,7 +20,8 @@ struct up_settings {
   std::uint32_t engines = 4;
   /// Empty: a nats-server of its own on a free port.
   std::string nats;
-  restart_limits restarts{100, std::chrono::minutes(1), std::chrono::milliseconds(50), std::chrono::milliseconds(2'000)};
+  restart_limits restarts{100, std::chrono::minutes(1), std::chrono::milliseconds(50),
+                          std::chrono::milliseconds(2'000)};
 };
 
 /// Everything a configuration file can say, with the defaults of what it does not say. One file serves every

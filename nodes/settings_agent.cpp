@@ -40,10 +40,16 @@ void read_metrics(config::section& agent, std::vector<engine::metric_source>& in
   for (auto& at : entries) {
     engine::metric_source source;
     std::string meaning;
-    at.require("metric").read("metric", source.metric).require("meaning").read("meaning", meaning).read("label", source.label);
+    at.require("metric")
+        .read("metric", source.metric)
+        .require("meaning")
+        .read("meaning", meaning)
+        .read("label", source.label);
     const auto known = engine::metric_meaning_of(meaning);
-    if (known) source.meaning = *known;
-    else if (at.has("meaning")) at.complain("meaning", "not a meaning the agent knows: \"" + meaning + "\"");
+    if (known)
+      source.meaning = *known;
+    else if (at.has("meaning"))
+      at.complain("meaning", "not a meaning the agent knows: \"" + meaning + "\"");
     into.push_back(std::move(source));
   }
 }

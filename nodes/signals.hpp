@@ -5,8 +5,8 @@
 
 namespace infernex::nodes {
 
-/// Blocks SIGINT, SIGTERM, SIGCHLD and SIGUSR1 (a supervisor gave up) for this thread and those it starts, so that they can be waited for:
-/// call it before any thread exists.
+/// Blocks SIGINT, SIGTERM, SIGCHLD and SIGUSR1 (a supervisor gave up) for this thread and those it starts, so that they
+/// can be waited for: call it before any thread exists.
 void block_signals();
 
 /// The next of them, or nothing at the deadline.

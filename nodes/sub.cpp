@@ -1,11 +1,11 @@
-#include <CLI/CLI.hpp>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <iostream>
 #include <mutex>
 
-#include <signal.h>
-#include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include "actors/runtime/bus.hpp"
 #include "actors/runtime/log.hpp"
@@ -43,8 +43,10 @@ int watch(const sub_options& options) {
     const std::lock_guard lock(output);
     if (options.count != 0 && seen >= options.count) return;
     // A subject consists of escaped tokens and wildcards: nothing in it needs escaping for JSON.
-    if (json) std::cout << "{\"subject\":\"" << in.subject << "\"," << json->substr(1) << std::endl;
-    else std::cerr << in.subject << ": " << render(json.failure()) << std::endl;
+    if (json)
+      std::cout << "{\"subject\":\"" << in.subject << "\"," << json->substr(1) << std::endl;
+    else
+      std::cerr << in.subject << ": " << render(json.failure()) << std::endl;
     if (++seen == options.count) ::kill(::getpid(), SIGTERM);
   });
   if (!printing) {

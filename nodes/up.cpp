@@ -62,8 +62,8 @@ stack plan(node_settings& settings, const std::string& config_file) {
   for (std::uint32_t i = 0; i < settings.up.engines; ++i) {
     const auto instance = "engine-" + std::to_string(i);
     const auto port = ports.take(), events = ports.take(), replay = ports.take();
-    add(instance, role("engine-sim", {"--instance", instance, "--port", std::to_string(port), "--kv-events", tcp(events),
-                                      "--kv-replay", tcp(replay)}));
+    add(instance, role("engine-sim", {"--instance", instance, "--port", std::to_string(port), "--kv-events",
+                                      tcp(events), "--kv-replay", tcp(replay)}));
     agent.insert(agent.end(), {"--engine", instance + "," + http_url(port) + "," + tcp(events) + "," + tcp(replay)});
   }
   add("agent", role("agent", agent));

@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
-
 #include <iostream>
+
+#include <CLI/CLI.hpp>
 
 #include "nodes/commands.hpp"
 

@@ -61,8 +61,7 @@ tracker::requests tracker::on_announce(const fb::EngineAnnounce& message, time_p
   auto* of = message.origin() ? obtain(model, instance, now) : nullptr;
   if (!of) return out;
   // An engine that is still starting has just begun with an empty cache; what its agent remembers is the old one.
-  const bool holds_nothing =
-      message.state() == fb::EngineState::Down || message.state() == fb::EngineState::Starting;
+  const bool holds_nothing = message.state() == fb::EngineState::Down || message.state() == fb::EngineState::Starting;
   of->on_announce({message.origin()->epoch(), message.origin()->sequence(), holds_nothing,
                    optional_of(message.engine_epoch()), message.kv_sequence(), message.kv_keys(), message.kv_digest()},
                   now);

@@ -170,8 +170,7 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   self->set_exit_handler([self](const caf::exit_msg& message) {
     auto& ending = self->state;
     ending.subscriptions.clear();  // leaves the queue group first
-    for (const auto& [number, query] : ending.waiting)
-      ending.messages->refuse(query.query.reply_to, errc::unreachable);
+    for (const auto& [number, query] : ending.waiting) ending.messages->refuse(query.query.reply_to, errc::unreachable);
     self->quit(message.reason);
   });
   return {

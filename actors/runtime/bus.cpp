@@ -1,13 +1,13 @@
 #include "actors/runtime/bus.hpp"
 
-#include <nats/nats.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
+
+#include <nats/nats.h>
 
 #include "actors/runtime/bus_subscription.hpp"
 #include "actors/runtime/log.hpp"
@@ -243,7 +243,8 @@ errc bus::publish_bytes(const std::string& to, const std::string& type, std::spa
   return from_nats(status);
 }
 
-errc bus::reply_to(const std::string& reply_subject, std::string_view root, const flatbuffers::DetachedBuffer& message) {
+errc bus::reply_to(const std::string& reply_subject, std::string_view root,
+                   const flatbuffers::DetachedBuffer& message) {
   if (reply_subject.empty()) return errc::none;
   return publish_bytes(reply_subject, "application/x-flatbuffers; schema=" + std::string(root), bytes_of(message),
                        lane::rpc);
@@ -274,9 +275,9 @@ result<subscription> bus::subscribe_bytes(const std::string& to, const subscribe
   state->owner = this;
   state->credit = options.credit;
   state->name = to;
-  state->dropped_total = &impl_->metrics.counter("infernex_bus_dropped_total",
-                                                 "Messages dropped or refused over a subscription's credit",
-                                                 {{"subject", to.starts_with("_INBOX") ? "inbox" : to}});
+  state->dropped_total =
+      &impl_->metrics.counter("infernex_bus_dropped_total", "Messages dropped or refused over a subscription's credit",
+                              {{"subject", to.starts_with("_INBOX") ? "inbox" : to}});
   const auto status = subscription::impl::begin(state, impl_->connection(options.via), options.queue_group);
   if (status != NATS_OK) return error{from_nats(status), "subscribe " + to + ": " + natsStatus_GetText(status)};
   const std::lock_guard lock(impl_->guard);

@@ -118,8 +118,8 @@ class bus {
   /// Errors given to `done`: timed_out, unreachable (nobody subscribed), overloaded and whatever else the
   /// responder refused with, malformed_message, bus_down.
   template <class Reply, class Request, class Done>
-  void request(const subject<Request>& to, const flatbuffers::DetachedBuffer& message, std::chrono::milliseconds timeout,
-               Done done) {
+  void request(const subject<Request>& to, const flatbuffers::DetachedBuffer& message,
+               std::chrono::milliseconds timeout, Done done) {
     request_bytes(to.name, content_type<Request>(), bytes_of(message), timeout,
                   [done = std::move(done)](result<inbound_bytes>&& raw) mutable {
                     if (!raw) return done(result<view<Reply>>(raw.failure()));

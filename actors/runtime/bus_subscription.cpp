@@ -7,11 +7,16 @@ namespace infernex {
 
 errc from_nats(natsStatus status) {
   switch (status) {
-    case NATS_OK: return errc::none;
-    case NATS_TIMEOUT: return errc::timed_out;
-    case NATS_MAX_PAYLOAD: return errc::too_large;
-    case NATS_NO_RESPONDERS: return errc::unreachable;
-    default: return errc::bus_down;
+    case NATS_OK:
+      return errc::none;
+    case NATS_TIMEOUT:
+      return errc::timed_out;
+    case NATS_MAX_PAYLOAD:
+      return errc::too_large;
+    case NATS_NO_RESPONDERS:
+      return errc::unreachable;
+    default:
+      return errc::bus_down;
   }
 }
 
@@ -78,7 +83,8 @@ void deliver(natsConnection*, natsSubscription*, natsMsg* message, void* context
   const errc problem = refusal(message);
   std::string subject_name = natsMsg_GetSubject(message);
   std::string reply_subject = reply ? reply : "";
-  state->handler({own(message, state), std::move(subject_name), std::move(reply_subject), std::chrono::steady_clock::now(), problem});
+  state->handler({own(message, state), std::move(subject_name), std::move(reply_subject),
+                  std::chrono::steady_clock::now(), problem});
 }
 
 void complete(void* context) {

@@ -2,12 +2,12 @@
 
 // Private to the bus: how messages of one subscription get from NATS's delivery thread to a handler.
 
-#include <nats/nats.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+#include <nats/nats.h>
 
 #include "actors/runtime/bus.hpp"
 

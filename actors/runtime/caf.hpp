@@ -3,6 +3,8 @@
 // Every spelling that CAF 0.18 or later changes sits here, and nothing else includes CAF headers of
 // message traits directly: moving to another CAF is a change of this file (docs/adr/0001).
 
+#include <chrono>
+
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -12,8 +14,6 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
-
-#include <chrono>
 
 /// Makes a type a message between actors of this process. Nothing is ever serialised by CAF: the bus is
 /// the only wire.

@@ -143,7 +143,8 @@ section& section::read(std::string_view key, std::chrono::milliseconds& out, std
                        std::chrono::milliseconds max) {
   impl_->read(
       key, out, min, max, duration,
-      "a duration between " + render_duration(min) + " and " + render_duration(max) + ", such as 250ms, 2s or 5m", true);
+      "a duration between " + render_duration(min) + " and " + render_duration(max) + ", such as 250ms, 2s or 5m",
+      true);
   return *this;
 }
 

@@ -38,7 +38,8 @@ void on_down(supervisor_pointer self, const caf::down_msg& message) {
     const auto now = self->clock().now();
     const auto why = self->system().render(message.reason);
     if (const auto pause = c.policy.died(now)) {
-      log::warn("actor ended, starting it again", {{"actor", c.spec.name}, {"reason", why}, {"pause_ms", pause->count()}});
+      log::warn("actor ended, starting it again",
+                {{"actor", c.spec.name}, {"reason", why}, {"pause_ms", pause->count()}});
       self->state.restarts->Increment();
       c.start_at = now + *pause;
       self->delayed_send(self, *pause, tick{});

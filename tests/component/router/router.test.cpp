@@ -60,6 +60,7 @@ struct setup {
                                    [this, instance, blocks](inbound<fb::KvMatchQuery>&& query) {
                                      fb::KvMatchReplyT reply;
                                      reply.origin = std::make_unique<fb::OriginT>();
+                                     reply.coverage.push_back(std::make_unique<fb::KvCoverageT>());
                                      for (std::size_t i = 0; i < query.message->chains()->size(); ++i) {
                                        auto& match = *reply.matches.emplace_back(std::make_unique<fb::KvMatchT>());
                                        auto& one = *match.overlaps.emplace_back(std::make_unique<fb::KvOverlapT>());

@@ -1,10 +1,10 @@
 // An older and a newer schema talk to each other. The neighbours are made from the schema in use: the newer
 // has fields appended, the older lacks the last ones.
-#include <doctest/doctest.h>
-#include <flatbuffers/idl.h>
-
 #include <fstream>
 #include <sstream>
+
+#include <doctest/doctest.h>
+#include <flatbuffers/idl.h>
 
 #include "messages/view.hpp"
 
@@ -65,7 +65,8 @@ fb::EngineLoadT todays_load() {
 }  // namespace
 
 TEST_CASE("a newer sender is understood: fields we do not know are skipped") {
-  const auto bytes = variant(newer_schema()).encode(R"({"model":"m","running":4,"scrape_ms":1.5,"queue_depth_p99":9.0,"zones":["a"]})");
+  const auto bytes = variant(newer_schema())
+                         .encode(R"({"model":"m","running":4,"scrape_ms":1.5,"queue_depth_p99":9.0,"zones":["a"]})");
   const auto load = view<fb::EngineLoad>::verify(chunk::copy_of(bytes));
   REQUIRE(load);
   CHECK(*(*load)->running() == 4);

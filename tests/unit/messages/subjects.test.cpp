@@ -1,14 +1,15 @@
 #include "messages/subjects.hpp"
 
-#include <doctest/doctest.h>
-
 #include <set>
+
+#include <doctest/doctest.h>
 
 using namespace infernex;
 
 TEST_CASE("escaping a subject token is injective and reversible") {
-  const std::vector<std::string> texts{"",     "a",        "_",     "a.b", "a_2Eb", "Qwen/Qwen3-8B", "10.0.0.5:8000",
-                                       "a b*", std::string("\0x", 2), "\xC3\xA9", "__", "_2E"};
+  const std::vector<std::string> texts{
+      "",         "a",  "_",  "a.b", "a_2Eb", "Qwen/Qwen3-8B", "10.0.0.5:8000", "a b*", std::string("\0x", 2),
+      "\xC3\xA9", "__", "_2E"};
   std::set<std::string> seen;
   for (const auto& text : texts) {
     const auto token = escape_token(text);
@@ -47,6 +48,7 @@ TEST_CASE("subjects carry the prefix and parse back") {
   REQUIRE(model_only);
   CHECK(model_only->model == "m");
   CHECK(model_only->instance.empty());
-  for (const auto* bad : {"ix.v1.engine.m.e.load", "site7.ix", "site7.ix.engine", "site7.ixx.kv.m.match", "site7.ix.kv.m_.match"})
+  for (const auto* bad :
+       {"ix.v1.engine.m.e.load", "site7.ix", "site7.ix.engine", "site7.ixx.kv.m.match", "site7.ix.kv.m_.match"})
     CHECK_FALSE(names.parse(bad));
 }

@@ -1,9 +1,9 @@
 #include "messages/view.hpp"
 
-#include <doctest/doctest.h>
-
 #include <array>
 #include <cstring>
+
+#include <doctest/doctest.h>
 
 #include "messages/decode.hpp"
 
@@ -41,8 +41,10 @@ TEST_CASE("every truncation of a message that loses something is refused") {
   int refused = 0;
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto cut = decode_to_json(whole.first(size));
-    if (!cut) ++refused;
-    else CHECK(*cut == intact);  // only padding was cut off
+    if (!cut)
+      ++refused;
+    else
+      CHECK(*cut == intact);  // only padding was cut off
   }
   CHECK(refused >= static_cast<int>(whole.size()) - 3);
 }
@@ -68,8 +70,10 @@ TEST_CASE("any flipped byte is either refused or still safe to read") {
     auto damaged = bytes;
     damaged[i] ^= 0xFF;
     const auto load = view<fb::EngineLoad>::verify(chunk::copy_of(damaged));
-    if (!load) ++refused;
-    else CHECK(text((*load)->model()).size() < damaged.size());
+    if (!load)
+      ++refused;
+    else
+      CHECK(text((*load)->model()).size() < damaged.size());
     const auto json = decode_to_json(damaged);  // must not crash either
     if (json) CHECK(json->front() == '{');
   }

@@ -1,9 +1,9 @@
 #include "nodes/settings.hpp"
 
-#include <doctest/doctest.h>
-
 #include <fstream>
 #include <sstream>
+
+#include <doctest/doctest.h>
 
 using namespace infernex;
 using nodes::node_settings;

@@ -76,7 +76,15 @@ TEST_CASE("kv-aware: the reason names what decided") {
   REQUIRE(d.ranked.front().parts.size() == 4);
   CHECK(d.ranked.front().parts[0].scorer == "overlap");
   CHECK(d.ranked.front().parts[0].value == doctest::Approx(0.7));
-  CHECK(d.ranked.front().total == doctest::Approx(2 * 0.7 + 0.69 + 1 + 0));
+  CHECK(d.ranked.front().total == doctest::Approx(2 * 0.7 + 0.69 + 1 + (1 - 1 / 8.0)));
+}
+
+TEST_CASE("kv-aware: on a quiet fleet one request more or less does not outweigh a cached prompt") {
+  table t(2);
+  t.all_idle();
+  t.load(1, 1, 0.0, 1);
+  t.found = {{"e1", 20}};
+  for (int i = 0; i < 4; ++i) CHECK(t.chosen() == "e1");
 }
 
 TEST_CASE("kv-aware: load outweighs a small overlap") {

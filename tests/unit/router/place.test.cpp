@@ -65,6 +65,8 @@ fb::KvMatchReplyT reply(std::initializer_list<std::pair<const char*, std::uint32
     overlap.instance = instance;
     overlap.blocks = blocks;
   }
+  auto& known = *r.coverage.emplace_back(std::make_unique<fb::KvCoverageT>());
+  known.instance = "e0";
   return r;
 }
 
@@ -81,6 +83,19 @@ TEST_CASE("the indexer is asked only for items with keys, by the base model's na
   CHECK_FALSE(s.places.question(*message(setup::query("unknown", {2}))));
   setup by_turn(strategy::round_robin);
   CHECK_FALSE(by_turn.places.question(*q));
+}
+
+TEST_CASE("an indexer that knows no engine of the model is not one that knows of no cached block") {
+  setup s;
+  const auto q = message(setup::query("m", {2}));
+  auto unknowing = reply({{"e1", 2}});
+  unknowing.matches[0]->overlaps.clear();
+  unknowing.coverage.clear();
+  const auto found = message(unknowing);
+  const auto out = s.places.place(*q, {&*found, {}}, now);
+  REQUIRE(out.choices.size() == 1);
+  CHECK_FALSE(out.choices[0]->index_used);
+  CHECK(out.choices[0]->reason.find("the model is not indexed") != std::string::npos);
 }
 
 TEST_CASE("each item gets its own overlaps, in order; the choice is reserved and put into words") {

@@ -20,8 +20,7 @@ struct test_config : caf::actor_system_config {
 struct fixture {
   test_config config;
   caf::actor_system system{config};
-  caf::scheduler::test_coordinator& scheduler =
-      dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   metrics_registry metrics;
   int started = 0;
   std::vector<std::string> given_up;
@@ -36,7 +35,8 @@ struct fixture {
                         return caf::behavior{[self](tick) { self->quit(caf::exit_reason::unhandled_exception); }};
                       }));
                     }};
-    supervisor = spawn_supervisor(system, metrics, {spec}, limits, [this](const std::string& n) { given_up.push_back(n); });
+    supervisor =
+        spawn_supervisor(system, metrics, {spec}, limits, [this](const std::string& n) { given_up.push_back(n); });
     scheduler.run();
   }
   caf::actor worker() {
@@ -44,8 +44,11 @@ struct fixture {
     caf::actor found;
     auto answer = self->request(supervisor, caf::infinite, get_child{"worker"});
     scheduler.run();
-    answer.receive([&found](const caf::strong_actor_ptr& p) { if (p) found = caf::actor_cast<caf::actor>(p); },
-                   [](const caf::error&) {});
+    answer.receive(
+        [&found](const caf::strong_actor_ptr& p) {
+          if (p) found = caf::actor_cast<caf::actor>(p);
+        },
+        [](const caf::error&) {});
     return found;
   }
   void crash_worker() {
