@@ -3,6 +3,8 @@
 #   make bench-NAME                          one benchmark of tests/bench; `make bench` runs all
 #   make fuzz FUZZ_SECONDS=600               how long each fuzz target runs
 ARGS ?=
+# Debian puts nats-server where an ordinary user's PATH does not look.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin
 FUZZ_SECONDS ?= 20
 compiled_benches := $(sort $(basename $(notdir $(wildcard tests/bench/*.cpp))))
 driver_benches := $(sort $(basename $(notdir $(wildcard tests/bench/*.py))))

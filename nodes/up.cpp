@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <iostream>
+#include <sstream>
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -31,13 +33,25 @@ std::string own_path() {
 std::string tcp(std::uint16_t port) { return "tcp://127.0.0.1:" + std::to_string(port); }
 std::string http_url(std::uint16_t port) { return "http://127.0.0.1:" + std::to_string(port); }
 
+/// Where a program lies, by PATH and then where Debian puts servers, which an ordinary user's PATH leaves out;
+/// empty: nowhere.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(std::string(path ? path : "") + ":/usr/local/sbin:/usr/sbin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const auto file = folder + "/" + name;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
 struct stack {
   std::string nats_url;
   /// In the order in which they start; they end in reverse.
   std::vector<child> children;
 };
 
-stack plan(node_settings& settings, const std::string& config_file) {
+stack plan(node_settings& settings, const std::string& config_file, const std::string& nats_server) {
   const auto program = own_path();
   const bool embedded = settings.gateway.router == gateway::router_mode::embedded;
   free_ports ports(5 + 3 * settings.up.engines);
@@ -56,7 +70,7 @@ stack plan(node_settings& settings, const std::string& config_file) {
   if (planned.nats_url.empty()) {
     const auto port = ports.take();
     planned.nats_url = "nats://127.0.0.1:" + std::to_string(port);
-    add("nats-server", {"nats-server", "-a", "127.0.0.1", "-p", std::to_string(port)});
+    add("nats-server", {nats_server, "-a", "127.0.0.1", "-p", std::to_string(port)});
   }
   std::vector<std::string> agent{"--nats", planned.nats_url, "--admin-port", std::to_string(ports.take())};
   for (std::uint32_t i = 0; i < settings.up.engines; ++i) {
@@ -126,7 +140,12 @@ void shut_down(std::vector<child>& children, std::chrono::milliseconds deadline)
 int up(node_settings settings, const std::string& config_file) {
   block_signals();
   log::configure(settings.log_level, "up");
-  auto running = plan(settings, config_file);
+  const auto nats_server = find_program("nats-server");
+  if (nats_server.empty() && settings.up.nats.empty()) {
+    std::cerr << "infernex up: no nats-server in PATH; install it, or name a running one with --nats URL\n";
+    return 1;
+  }
+  auto running = plan(settings, config_file, nats_server);
   for (auto& one : running.children) one.start_if_due(steady::now());
 
   std::atomic<bool> ready{false};
