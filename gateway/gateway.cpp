@@ -19,7 +19,7 @@ settings with_threads(settings how) {
 
 class running_gateway final : public gateway_role {
  public:
-  running_gateway(const runtime& process, const settings& how, std::shared_ptr<indexer::index_set> index)
+  running_gateway(const runtime& process, const settings& how, const std::shared_ptr<indexer::index_set>& index)
       : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}},
         threads_(std::make_unique<http::io_threads>(shared_.how.threads)) {
     shared_.facts = std::make_shared<gateway_facts>(how.fleet, shared_.source, process.epoch);

@@ -39,7 +39,7 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
   };
   const auto keep = [&running](auto&& started) -> error {
     if (!started) return started.failure();
-    running.push_back(*std::move(started));
+    running.push_back(*std::forward<decltype(started)>(started));
     return {};
   };
   const bool embedded = wanted("gateway") && settings.gateway.router == gateway::router_mode::embedded;

@@ -114,7 +114,8 @@ void answer(pointer self, const inbound<fb::KvMatchQuery>& query) {
     log::warn("match reply not sent", {{"error", name(sent)}, {"repeated", repeated}});
 }
 
-indexer_actor::behavior_type run(pointer self, std::shared_ptr<indexer_facts> facts, bus* messages, settings how) {
+indexer_actor::behavior_type run(pointer self, std::shared_ptr<indexer_facts> facts, bus* messages,
+                                 const settings& how) {
   auto& s = self->state;
   s.facts = std::move(facts);
   s.messages = messages;

@@ -302,7 +302,7 @@ void bus::request_bytes(const std::string& to, const std::string& type, std::spa
       impl_->requests.emplace(id, impl::pending{deadline, std::move(done)});
     }
   }
-  if (refused) return done(errc::bus_down);
+  if (refused) return done(errc::bus_down);  // NOLINT(bugprone-use-after-move): moved only where accepted
   // Most requests are answered before the deadline thread looks again: do not wake it for each.
   if (sooner) impl_->changed.notify_all();
   const auto sent = publish_bytes(to, type, bytes, lane::rpc, impl_->inbox_prefix + "." + std::to_string(id));
