@@ -1,7 +1,7 @@
 # Every folder is a module of two targets: NAME_core (pure) and NAME (shell, links its core).
 #   infernex_module(NAME CORE files... CORE_LINK targets... SHELL files... SHELL_LINK targets...)
 #
-# The headers that most files need are precompiled twice in all, which about halves the build: for cores by
+# The headers that most files need are precompiled twice in all, instead of parsed for every file: for cores by
 # messages, for shells and tests by the runtime.
 function(infernex_share_pch target owner)
   if(INFERNEX_PCH AND NOT target STREQUAL owner)
