@@ -14,10 +14,13 @@ namespace infernex::indexer {
 
 using block_key = std::uint64_t;
 
-/// Leading blocks of a chain that an instance caches.
+/// Leading blocks of a chain that an instance caches: on any tier, and of those on the device alone, and on device or
+/// host. device_blocks <= host_blocks <= blocks.
 struct match {
   std::string_view instance;  // valid as long as the reader's next call
   std::uint32_t blocks = 0;
+  std::uint32_t device_blocks = blocks;
+  std::uint32_t host_blocks = blocks;
 };
 
 /// Which engine of one model caches which blocks. One writer thread, any number of readers that take no
