@@ -13,12 +13,12 @@ class byte_budget {
   explicit byte_budget(std::uint64_t max_bytes, std::shared_ptr<byte_budget> parent = nullptr)
       : max_(max_bytes), parent_(std::move(parent)) {}
 
-  /// False, and nothing taken, if it does not fit.
-  bool take(std::uint64_t bytes) {
-    if (parent_ && !parent_->take(bytes)) return false;
+  /// False, and nothing taken, if it does not fit or would leave less than `keep_free`.
+  bool take(std::uint64_t bytes, std::uint64_t keep_free = 0) {
+    if (parent_ && !parent_->take(bytes, keep_free)) return false;
     auto used = used_.load(std::memory_order_relaxed);
     do {
-      if (bytes > max_ || used > max_ - bytes) {
+      if (bytes + keep_free > max_ || used > max_ - bytes - keep_free) {
         if (parent_) parent_->give_back(bytes);
         return false;
       }

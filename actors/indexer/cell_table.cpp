@@ -9,12 +9,12 @@ namespace {
 constexpr std::uint32_t min_capacity = 16;
 constexpr std::uint32_t first_chunk_bitsets = 8;
 constexpr std::uint32_t max_chunk_words = 1 << 13;
-// Linear probing over a good hash: at 0.8 a hit takes 3 cells on average, mostly of one cache line.
-constexpr std::uint64_t max_load(std::uint64_t capacity) { return capacity * 4 / 5; }
+// At 0.75 a third of the cache lines are full, so a search for a key that is not there takes 1.6 lines on average.
+constexpr std::uint64_t max_load(std::uint64_t capacity) { return capacity * 3 / 4; }
 }  // namespace
 
 cell_table::cell_table(std::uint32_t capacity, std::uint32_t width, byte_budget& budget, byte_lease lease)
-    : cells_(new cell[capacity]),
+    : cells_(capacity),
       mask_(capacity - 1),
       shift_(64 - static_cast<unsigned>(std::countr_zero(capacity))),
       width_(width),
@@ -31,16 +31,15 @@ bool cell_table::empty(holders::word w) const {
   return std::all_of(set, set + width_, [](const auto& bits) { return bits.load(std::memory_order_relaxed) == 0; });
 }
 
-holders::bits* cell_table::new_bitset(bool beyond_budget) {
+holders::bits* cell_table::new_bitset(std::uint64_t keep_free) {
   const std::uint32_t words = (width_ + 1) & ~1U;  // 16-byte aligned
   if (chunk_used_ + words > chunk_words_) {
     const auto wanted =
         std::min(std::max(chunk_words_ * 2, first_chunk_bitsets * words), std::max(max_chunk_words, words));
     const auto bytes = std::uint64_t{wanted} * sizeof(holders::bits);
-    if (!budget_.take(bytes)) {
-      if (!beyond_budget) return nullptr;
-      budget_.force(bytes);
-    }
+    // The table that replaces this one will need as much again.
+    if (!budget_.take(bytes, keep_free + bytes)) return nullptr;
+    bitset_bytes_ += bytes;
     chunks_.push_back({std::unique_ptr<holders::bits[]>(new holders::bits[wanted]()), byte_lease(&budget_, bytes)});
     chunk_words_ = wanted;
     chunk_used_ = 0;
@@ -50,27 +49,22 @@ holders::bits* cell_table::new_bitset(bool beyond_budget) {
   return set;
 }
 
-cell_table::cell* cell_table::claim(key k, holders::word first) {
-  for (auto i = home(k);; i = (i + 1) & mask_) {
-    auto& c = cells_[i];
-    if (c.name.load(std::memory_order_relaxed) != 0) continue;
-    // Holders first: whoever finds the key finds them.
-    c.held_by.store(first, std::memory_order_relaxed);
-    c.name.store(k, std::memory_order_release);
-    ++claimed_;
-    ++live_;
-    return &c;
-  }
+void cell_table::claim(cell& free, key k, holders::word first) {
+  // Holders first: whoever finds the key finds them.
+  free.held_by.store(first, std::memory_order_relaxed);
+  free.name.store(k, std::memory_order_release);
+  ++claimed_;
+  ++live_;
 }
 
-cell_table::outcome cell_table::add(key k, slot s) {
-  auto* c = const_cast<cell*>(find_cell(k));
-  if (!c) {
+cell_table::outcome cell_table::add(key k, slot s, std::uint64_t keep_free) {
+  auto& c = const_cast<cell&>(find_or_free(k));
+  if (k != 0 && c.name.load(std::memory_order_relaxed) == 0) {
     if (claimed_ >= max_load(capacity())) return outcome::table_full;
-    claim(k, holders::with_inline(0, s));
+    claim(c, k, holders::with_inline(0, s));
     return outcome::done;
   }
-  const auto held = c->held_by.load(std::memory_order_relaxed);
+  const auto held = c.held_by.load(std::memory_order_relaxed);
   if (holders::is_bitset(held)) {
     if (s / 64 >= width_) return outcome::too_narrow;
     auto& bits = holders::bitset_of(held)[s / 64];
@@ -84,19 +78,19 @@ cell_table::outcome cell_table::add(key k, slot s) {
   if (holders::contains_inline(held, s)) return outcome::nothing_to_do;
   if (const auto n = holders::inline_count(held); n < holders::max_inline) {
     if (n == 0) ++live_;
-    c->held_by.store(holders::with_inline(held, s), std::memory_order_release);
+    c.held_by.store(holders::with_inline(held, s), std::memory_order_release);
     return outcome::done;
   }
   // Inline slots may be larger than the bitsets of a table made when there were fewer.
   auto largest = s;
   for (unsigned i = 0; i < holders::max_inline; ++i) largest = std::max(largest, holders::inline_at(held, i));
   if (largest / 64 >= width_) return outcome::too_narrow;
-  auto* set = new_bitset(false);
+  auto* set = new_bitset(keep_free);
   if (!set) return outcome::no_memory;
   const auto mark = [set](slot at) { set[at / 64].fetch_or(std::uint64_t{1} << (at % 64), std::memory_order_relaxed); };
   for (unsigned i = 0; i < holders::max_inline; ++i) mark(holders::inline_at(held, i));
   mark(s);
-  c->held_by.store(holders::of_bitset(set), std::memory_order_release);
+  c.held_by.store(holders::of_bitset(set), std::memory_order_release);
   return outcome::done;
 }
 
@@ -148,13 +142,13 @@ std::uint32_t cell_table::live_without(const slot_set& dropped) const {
   return count;
 }
 
-bool cell_table::copy_live(cell_table& to, const slot_set& dropped, bool beyond_budget) const {
+bool cell_table::copy_live(cell_table& to, const slot_set& dropped) const {
   bool complete = true;
   each_kept(dropped, [&](key k, const std::vector<slot>& kept) {
     holders::word word = 0;
     if (kept.size() <= holders::max_inline) {
       for (const auto s : kept) word = holders::with_inline(word, s);
-    } else if (auto* set = to.new_bitset(beyond_budget)) {
+    } else if (auto* set = to.new_bitset(0)) {
       for (const auto s : kept) set[s / 64].fetch_or(std::uint64_t{1} << (s % 64), std::memory_order_relaxed);
       word = holders::of_bitset(set);
     } else {
@@ -162,7 +156,7 @@ bool cell_table::copy_live(cell_table& to, const slot_set& dropped, bool beyond_
       return;
     }
     if (k != 0) {
-      to.claim(k, word);
+      to.claim(const_cast<cell&>(to.find_or_free(k)), k, word);
     } else {
       to.zero_.held_by.store(word, std::memory_order_relaxed);
       ++to.live_;

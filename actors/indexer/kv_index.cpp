@@ -1,138 +1,49 @@
 #include "actors/indexer/kv_index.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "actors/indexer/kv_index_state.hpp"
+#include "messages/kv_digest.hpp"
 
 namespace infernex::indexer {
 
 namespace {
-constexpr std::uint32_t max_instances_limit = 3840;  // leaves slots for instances that are being swept
-constexpr std::size_t prefetch_distance = 8;
-constexpr std::uint32_t words_for(slot slots) { return (slots + 63) / 64; }
+constexpr std::size_t prefetch_distance = 24;
+/// Beside the names and bits in the directory: the map's node, and the free and swept lists.
+constexpr std::uint64_t instance_bytes = 256;
+
+/// Calls `use(key)` for each, its cell on the way into the cache before its turn.
+template <class Tables, class Use>
+void each_prefetched(const Tables& tables, std::span<const block_key> keys, Use use) {
+  const auto ahead = [&](block_key k) {
+    if (const auto& table = tables[cell_table::mix(k) >> (64 - cell_table::part_bits)]) table->prefetch_to_write(k);
+  };
+  for (std::size_t i = 0; i < std::min(prefetch_distance, keys.size()); ++i) ahead(keys[i]);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i + prefetch_distance < keys.size()) ahead(keys[i + prefetch_distance]);
+    use(keys[i]);
+  }
+}
 }  // namespace
-
-kv_index::impl::impl(limits wanted, std::shared_ptr<byte_budget> shared)
-    : bounds(wanted), budget(wanted.max_bytes, std::move(shared)) {
-  bounds.max_instances = std::min(bounds.max_instances, max_instances_limit);
-  publish_directory();
-}
-
-void kv_index::impl::publish_directory() {
-  auto names = std::make_shared<directory::name_list>(slots_used);
-  std::vector<std::uint64_t> alive(words_for(slots_used));
-  std::uint64_t bytes = sizeof(directory) + alive.size() * sizeof(alive[0]) + names->size() * sizeof(std::string);
-  for (const auto& [name, of] : instances) {
-    (*names)[of.at] = name;
-    alive[of.at / 64] |= std::uint64_t{1} << (of.at % 64);
-    bytes += 2 * name.size() + sizeof(instance) + sizeof(std::string) + 4 * sizeof(void*);  // with the map's node
-  }
-  auto next = std::make_shared<const directory>(std::move(names), std::move(alive));
-  current.store(next.get(), std::memory_order_seq_cst);
-  auto old = std::exchange(owned_directory, std::move(next));
-  // Small, and without it nothing works: instances are bounded by number, not by bytes.
-  budget.force(bytes);
-  directory_lease = byte_lease(&budget, bytes);
-  if (old) reclaim.retire(std::move(old));
-}
-
-/// The instance's traces count no more once the next directory is out.
-void kv_index::impl::abandon(instance& of) {
-  to_sweep.push_back(of.at);
-  of.keys = 0;
-  of.digest = 0;
-}
-
-slot kv_index::impl::take_slot() {
-  if (free_slots.empty() && slots_used == slot_limit) {
-    // Hundreds of instances cleared within a few writes: sweep at once, and wait for the lookups under way.
-    while (sweep_step()) std::this_thread::yield();
-  }
-  if (free_slots.empty()) return slots_used++;
-  const auto s = free_slots.back();
-  free_slots.pop_back();
-  return s;
-}
-
-cell_table::slot_set kv_index::impl::dead_slots() const {
-  cell_table::slot_set dead(words_for(slot_limit));
-  for (const auto* slots : {&to_sweep, &sweeping})
-    for (const auto s : *slots) dead[s / 64] |= std::uint64_t{1} << (s % 64);
-  return dead;
-}
-
-bool kv_index::impl::replace_table(std::size_t part, std::uint32_t capacity, bool beyond_budget) {
-  const auto bytes = cell_table::footprint(capacity);
-  if (!budget.take(bytes)) {
-    reclaim.collect();
-    if (!beyond_budget && !budget.take(bytes)) return false;
-    if (beyond_budget) budget.force(bytes);
-  }
-  auto next =
-      std::make_shared<cell_table>(capacity, std::max(1U, words_for(slots_used)), budget, byte_lease(&budget, bytes));
-  if (const auto& old = owned_tables[part])
-    if (!old->copy_live(*next, dead_slots(), beyond_budget)) return false;
-  tables[part].store(next.get(), std::memory_order_seq_cst);
-  if (auto old = std::exchange(owned_tables[part], std::move(next))) reclaim.retire(std::move(old));
-  return true;
-}
-
-bool kv_index::impl::add_key(std::size_t part, block_key k, slot s, bool& added) {
-  using outcome = cell_table::outcome;
-  auto* table = owned_tables[part].get();
-  auto result = table ? table->add(k, s) : outcome::table_full;
-  if (result == outcome::table_full || result == outcome::too_narrow) {
-    const auto capacity = cell_table::capacity_for(table ? table->live() : 0);
-    // A table full of keys that nobody holds any more is swept, not grown.
-    const bool sweeping_only = table && result == outcome::table_full && capacity <= table->capacity();
-    if (!replace_table(part, capacity, sweeping_only)) return false;
-    result = owned_tables[part]->add(k, s);
-  }
-  added = result == outcome::done;
-  return result == outcome::done || result == outcome::nothing_to_do;
-}
-
-void kv_index::impl::finish_sweep() {
-  if (swept.empty() || !reclaim.passed(swept_epoch)) return;
-  free_slots.insert(free_slots.end(), swept.begin(), swept.end());
-  swept.clear();
-}
-
-/// A table that is replaced leaves the dead slots behind, so sweeping is replacing every table in turn.
-bool kv_index::impl::sweep_step() {
-  reclaim.collect();
-  finish_sweep();
-  if (sweeping.empty()) {
-    if (to_sweep.empty()) return !swept.empty();
-    sweeping.swap(to_sweep);
-    sweep_part = 0;
-  }
-  while (sweep_part < parts && !owned_tables[sweep_part]) ++sweep_part;
-  if (sweep_part < parts) {
-    const auto& table = owned_tables[sweep_part];
-    const auto wanted = cell_table::capacity_for(table->live_without(dead_slots()));
-    replace_table(sweep_part, std::min(table->capacity(), wanted), true);
-    ++sweep_part;
-  }
-  if (sweep_part == parts) {
-    swept.insert(swept.end(), sweeping.begin(), sweeping.end());
-    sweeping.clear();
-    swept_epoch = reclaim.raise();
-    finish_sweep();
-  }
-  return !to_sweep.empty() || !sweeping.empty() || !swept.empty();
-}
 
 kv_index::kv_index(limits bounds, std::shared_ptr<byte_budget> shared)
     : impl_(std::make_unique<impl>(bounds, std::move(shared))) {}
 kv_index::~kv_index() = default;
 
 bool kv_index::add_instance(std::string_view instance) {
-  if (impl_->find(instance)) return true;
-  if (impl_->instances.size() >= impl_->bounds.max_instances) return false;
-  impl_->instances.emplace(instance, impl::instance{impl_->take_slot()});
-  impl_->publish_directory();
+  auto& me = *impl_;
+  if (me.find(instance)) return true;
+  if (me.instances.size() >= me.bounds.max_instances) return false;
+  const auto cost = instance_bytes + 2 * instance.size();
+  if (!me.budget.take(cost, me.keep_free())) return false;
+  byte_lease lease(&me.budget, cost);
+  const auto at = me.take_slot();
+  if (!at) return false;
+  auto& made = me.instances[std::string(instance)];
+  made.device = *at;
+  made.lease = std::move(lease);
+  me.set_open(*at, false);
+  me.publish_directory();
   return true;
 }
 
@@ -145,49 +56,78 @@ void kv_index::remove_instance(std::string_view instance) {
 }
 
 void kv_index::clear(std::string_view instance) {
-  auto* of = impl_->find(instance);
-  if (!of || of->keys == 0) return;
-  impl_->abandon(*of);
-  of->at = impl_->take_slot();
-  impl_->publish_directory();
+  auto& me = *impl_;
+  auto* of = me.find(instance);
+  if (!of) return;
+  if (of->all_keys() == 0) return me.set_open(of->device, false);
+  const auto next = me.take_slot();
+  if (!next) {
+    // Thousands of clears, and a lookup that keeps any slot from being used again: take the blocks out one by one.
+    for (const auto on : {tier::Device, tier::Host, tier::Disk})
+      if (const auto at = of->at(on)) me.scrub(*at);
+    of->keys = {};
+    of->digest = 0;
+    return me.set_open(of->device, false);
+  }
+  me.abandon(*of);
+  of->device = *next;
+  me.set_open(*next, false);
+  me.publish_directory();
 }
 
-std::size_t kv_index::add(std::string_view instance, std::span<const block_key> keys) {
-  auto* of = impl_->find(instance);
-  if (!of) return keys.size();
-  std::size_t refused = 0;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (i + prefetch_distance < keys.size()) {
-      const auto ahead = keys[i + prefetch_distance];
-      if (const auto& table = impl_->owned_tables[impl::part_of(ahead)]) table->prefetch(ahead);
+void kv_index::set_closed(std::string_view instance, bool closed) {
+  if (auto* of = impl_->find(instance)) impl_->set_open(of->device, !closed);
+}
+
+std::size_t kv_index::add(std::string_view instance, std::span<const block_key> keys, tier on) {
+  auto& me = *impl_;
+  auto* of = me.find(instance);
+  if (!of || keys.empty()) return of ? 0 : keys.size();
+  auto at = of->at(on);
+  if (!at) {
+    at = me.take_slot();
+    if (!at) {
+      me.refused += keys.size();
+      return keys.size();
     }
-    bool added = false;
-    if (!impl_->add_key(impl::part_of(keys[i]), keys[i], of->at, added)) ++refused;
-    if (added) {
-      ++of->keys;
-      of->digest ^= keys[i];
-    }
+    of->lower[static_cast<std::size_t>(on) - 1] = at;
+    me.publish_directory();
   }
-  impl_->refused += refused;
-  impl_->sweep_step();
+  std::size_t refused = 0;
+  auto& count = of->keys[static_cast<std::size_t>(on)];
+  each_prefetched(me.owned_tables, keys, [&](block_key k) {
+    bool added = false;
+    if (!me.add_key(impl::part_of(k), k, *at, added)) {
+      // What follows the refused block in its chain will have a hole before it.
+      if (refused++ == 0 && on == tier::Device) me.set_open(*at, true);
+    }
+    if (added) {
+      ++count;
+      of->digest ^= infernex::digest_of(k, on);
+    }
+  });
+  if (refused != 0) {
+    me.refused += refused;
+    me.last_refusal = {bytes(), distinct_keys()};
+  }
+  me.sweep_step();
   return refused;
 }
 
-void kv_index::remove(std::string_view instance, std::span<const block_key> keys) {
-  auto* of = impl_->find(instance);
-  if (!of) return;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (i + prefetch_distance < keys.size()) {
-      const auto ahead = keys[i + prefetch_distance];
-      if (const auto& table = impl_->owned_tables[impl::part_of(ahead)]) table->prefetch(ahead);
+void kv_index::remove(std::string_view instance, std::span<const block_key> keys, tier on) {
+  auto& me = *impl_;
+  auto* of = me.find(instance);
+  const auto at = of ? of->at(on) : std::nullopt;
+  if (!at || keys.empty()) return;
+  auto& count = of->keys[static_cast<std::size_t>(on)];
+  each_prefetched(me.owned_tables, keys, [&](block_key k) {
+    const auto& table = me.owned_tables[impl::part_of(k)];
+    if (table && table->remove(k, *at) == cell_table::outcome::done) {
+      --count;
+      of->digest ^= infernex::digest_of(k, on);
     }
-    const auto& table = impl_->owned_tables[impl::part_of(keys[i])];
-    if (table && table->remove(keys[i], of->at) == cell_table::outcome::done) {
-      --of->keys;
-      of->digest ^= keys[i];
-    }
-  }
-  impl_->sweep_step();
+  });
+  me.sweep_step();
 }
 
 bool kv_index::maintain() { return impl_->sweep_step(); }
@@ -195,15 +135,35 @@ bool kv_index::maintain() { return impl_->sweep_step(); }
 std::size_t kv_index::instances() const { return impl_->instances.size(); }
 std::uint64_t kv_index::refused() const { return impl_->refused; }
 std::uint64_t kv_index::bytes() const { return impl_->budget.used(); }
+std::uint64_t kv_index::max_bytes() const { return impl_->budget.max(); }
+
+bool kv_index::has_room() const {
+  const auto& last = impl_->last_refusal;
+  return bytes() <= last.bytes - last.bytes / 10 || distinct_keys() <= last.keys - last.keys / 10;
+}
 
 std::uint64_t kv_index::keys_of(std::string_view instance) const {
   const auto* of = impl_->find(instance);
-  return of ? of->keys : 0;
+  return of ? of->all_keys() : 0;
+}
+
+std::uint64_t kv_index::keys_of(std::string_view instance, tier on) const {
+  const auto* of = impl_->find(instance);
+  return of ? of->keys[static_cast<std::size_t>(on)] : 0;
 }
 
 std::uint64_t kv_index::digest_of(std::string_view instance) const {
   const auto* of = impl_->find(instance);
   return of ? of->digest : 0;
+}
+
+void kv_index::each_key(std::string_view instance, const std::function<void(block_key, tier)>& use) const {
+  const auto* of = impl_->find(instance);
+  if (!of) return;
+  for (const auto on : {tier::Device, tier::Host, tier::Disk})
+    if (const auto at = of->at(on))
+      for (const auto& table : impl_->owned_tables)
+        if (table) table->each_key_of(*at, [&](block_key k) { use(k, on); });
 }
 
 std::uint64_t kv_index::distinct_keys() const {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,26 @@
 
 namespace infernex::indexer {
 
+inline constexpr std::size_t tiers = 3;
+using slot_bits = std::vector<std::uint64_t>;
+inline bool has(const slot_bits& set, slot s) { return s / 64 < set.size() && ((set[s / 64] >> (s % 64)) & 1) != 0; }
+
 /// What a reader must see of one moment: which slots count, and whose they are. Immutable.
 struct directory {
-  using name_list = std::vector<std::string>;  // by slot, empty where unused
+  using name_list = std::vector<std::string>;  // by device slot, empty where unused
   std::shared_ptr<const name_list> names;
-  std::vector<std::uint64_t> alive;  // bitset of slots
+  /// Device slots in use, and those of them whose instance has slots of other tiers.
+  slot_bits device;
+  slot_bits tiered;
+  /// Slots of other tiers in use, and, by slot, whose they are; both empty if nobody has any.
+  struct place {
+    slot device = 0;
+    tier on = tier::Device;
+  };
+  slot_bits lower;
+  std::vector<place> places;
 
-  directory(std::shared_ptr<const name_list> by_slot, std::vector<std::uint64_t> slots)
-      : names(std::move(by_slot)), alive(std::move(slots)) {}
+  std::uint64_t bytes = 0;
 };
 
 struct kv_index::impl {
@@ -30,9 +43,16 @@ struct kv_index::impl {
   impl(limits wanted, std::shared_ptr<byte_budget> shared);
 
   struct instance {
-    slot at;
-    std::uint64_t keys = 0;
+    slot device;
+    std::optional<slot> lower[tiers - 1];  // host, disk: from their first block on
+    std::array<std::uint64_t, tiers> keys{};
     std::uint64_t digest = 0;
+    byte_lease lease;
+
+    std::optional<slot> at(tier on) const {
+      return on == tier::Device ? std::optional(device) : lower[static_cast<std::size_t>(on) - 1];
+    }
+    std::uint64_t all_keys() const { return keys[0] + keys[1] + keys[2]; }
   };
 
   limits bounds;
@@ -40,6 +60,8 @@ struct kv_index::impl {
   mutable reclaimer reclaim;
   std::array<std::atomic<cell_table*>, parts> tables{};
   std::atomic<const directory*> current{nullptr};
+  /// Device slots whose blocks may have holes. Apart from the directory, for it can change with every write.
+  std::array<std::atomic<std::uint64_t>, slot_limit / 64> open{};
   // What the pointers above point to.
   std::array<std::shared_ptr<cell_table>, parts> owned_tables;
   std::shared_ptr<const directory> owned_directory;
@@ -55,18 +77,28 @@ struct kv_index::impl {
   std::uint64_t swept_epoch = 0;
   std::size_t sweep_part = 0;
   std::uint64_t refused = 0;
+  struct {
+    std::uint64_t bytes = 0;
+    std::uint64_t keys = 0;
+  } last_refusal;
   byte_lease directory_lease;
+  /// Bytes of the largest part: what replacing a part may need, kept free so that sweeping always fits.
+  std::uint64_t largest_part = 0;
 
   instance* find(std::string_view name) {
     const auto it = instances.find(name);
     return it == instances.end() ? nullptr : &it->second;
   }
-  slot take_slot();
+  /// Nothing: every slot is taken or still to be swept.
+  std::optional<slot> take_slot();
   void abandon(instance& of);
+  void scrub(slot s);
+  void set_open(slot s, bool is_open);
   void publish_directory();
+  std::uint64_t keep_free() const { return largest_part + 2 * (owned_directory ? owned_directory->bytes : 0); }
   bool add_key(std::size_t part, block_key k, slot s, bool& added);
   cell_table::slot_set dead_slots() const;
-  bool replace_table(std::size_t part, std::uint32_t capacity, bool beyond_budget);
+  bool replace_table(std::size_t part, std::uint32_t capacity, std::uint64_t leave_free);
   bool sweep_step();
   void finish_sweep();
 };

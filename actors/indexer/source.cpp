@@ -18,6 +18,29 @@ source::source(kv_index& index, std::string instance, const sync_settings& setti
       not_before_(now),
       give_up_at_(now) {}
 
+std::string_view name(sync_state s) {
+  switch (s) {
+    case sync_state::exact:
+      return "exact";
+    case sync_state::syncing:
+      return "syncing";
+    case sync_state::capped:
+      return "capped";
+    case sync_state::stale:
+      return "stale";
+    case sync_state::down:
+      return "down";
+  }
+  return "unknown";
+}
+
+sync_state source::state(time_point now) const {
+  if (now - last_heard_ >= settings_.silence) return sync_state::stale;
+  if (down_) return sync_state::down;
+  if (refused_) return sync_state::capped;
+  return verified_ ? sync_state::exact : sync_state::syncing;
+}
+
 void source::begin_epoch(std::uint64_t epoch) {
   forget_contents();
   epoch_ = epoch;
@@ -38,6 +61,7 @@ void source::begin_epoch(std::uint64_t epoch) {
 void source::forget_contents() {
   index_.clear(instance_);
   verified_ = false;
+  refused_ = false;
 }
 
 /// False: what came with this engine epoch is of an engine process that is gone. Which of two epochs is the
@@ -64,7 +88,7 @@ void source::compare(std::uint64_t keys, std::uint64_t digest) {
   verified_ = index_.keys_of(instance_) == keys && index_.digest_of(instance_) == digest;
   if (verified_) {
     attempt_ = 0;
-  } else if (!down_) {
+  } else if (!down_ && !refused_) {
     ++counters_.mismatches;
     want("mismatch");
   }
@@ -122,9 +146,11 @@ void source::apply(const delta& change) {
     verified_ = false;
     return;
   }
-  if (change.cleared) index_.clear(instance_);
-  index_.remove(instance_, change.removed);
-  index_.add(instance_, change.added);  // what it refuses shows as a mismatch
+  if (change.cleared) forget_contents();
+  if (!change.closed) index_.set_closed(instance_, false);
+  index_.remove(instance_, change.removed, change.on);
+  if (index_.add(instance_, change.added, change.on) != 0) refused_ = true;
+  index_.set_closed(instance_, change.closed && !refused_);
   compare(change.kv_keys, change.kv_digest);
 }
 
@@ -172,14 +198,17 @@ void source::on_chunk(const snapshot_chunk& part, time_point now) {
   }
   auto& all = *collecting_;
   if (all.have[part.index]) return;
-  if (all.keys.size() + part.keys.size() > settings_.max_snapshot_keys) {
+  if (all.size + part.keys.size() > settings_.max_snapshot_keys) {
     ++counters_.snapshots_refused;
     collecting_.reset();
     return;  // asked for again after the back-off
   }
   give_up_at_ = now + settings_.answer_timeout;
   all.have[part.index] = true;
-  all.keys.insert(all.keys.end(), part.keys.begin(), part.keys.end());
+  auto& keys = all.keys[static_cast<std::size_t>(part.on)];
+  keys.insert(keys.end(), part.keys.begin(), part.keys.end());
+  all.size += part.keys.size();
+  all.closed = all.closed && part.closed;
   if (--all.missing == 0) install();
 }
 
@@ -192,7 +221,13 @@ void source::install() {
   forget_contents();
   applied_ = all.as_of;
   if (behind_ && applied_ >= behind_->target) behind_.reset();
-  if (current && !down_) verified_ = index_.add(instance_, all.keys) == 0;
+  if (current && !down_) {
+    index_.set_closed(instance_, false);  // chunks may come in any order
+    for (const auto on : {tier::Device, tier::Host, tier::Disk})
+      if (index_.add(instance_, all.keys[static_cast<std::size_t>(on)], on) != 0) refused_ = true;
+    index_.set_closed(instance_, all.closed && !refused_);
+    verified_ = !refused_;
+  }
   apply_kept();
 }
 
@@ -201,6 +236,7 @@ void source::on_tick(time_point now) {
     verified_ = false;
     want("deltas missing");
   }
+  if (refused_ && index_.has_room()) want("room again");
   if (snapshot_ == asking::asked && now >= give_up_at_) {
     collecting_.reset();
     snapshot_ = asking::wanted;

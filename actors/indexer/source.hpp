@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -53,6 +54,8 @@ struct delta {
   std::span<const block_key> added;
   std::uint64_t kv_keys = 0;
   std::uint64_t kv_digest = 0;
+  tier on = tier::Device;
+  bool closed = false;
 };
 
 /// KvSnapshotChunk.
@@ -63,7 +66,24 @@ struct snapshot_chunk {
   std::uint32_t index = 0;
   std::uint32_t total = 0;
   std::span<const block_key> keys;
+  tier on = tier::Device;
+  bool closed = false;
 };
+
+/// How one engine's part of the index stands to its agent's mirror.
+enum class sync_state : std::uint8_t {
+  /// Equal to it.
+  exact,
+  /// Not known to be equal: a snapshot or missing deltas are awaited.
+  syncing,
+  /// True, but without the newest blocks: the index is at its byte limit.
+  capped,
+  /// Its agent is silent.
+  stale,
+  /// The engine is down or starting, and holds nothing.
+  down,
+};
+std::string_view name(sync_state s);
 
 struct sync_counters {
   std::uint64_t deltas_applied = 0;
@@ -83,7 +103,8 @@ struct sync_counters {
 /// each delta and announcement says how many keys the mirror then has and their XOR, so every step is
 /// checked. What cannot be followed step by step is replaced by a snapshot; deltas that arrive meanwhile
 /// are kept and applied after it. Blocks of an engine that is down, or was replaced by a new process, are
-/// forgotten at once. One thread; the index must outlive it, with the instance added.
+/// forgotten at once. Where the index is at its byte limit and refuses blocks, the rest is followed as it comes, and a
+/// snapshot is asked for when there is room again. One thread; the index must outlive it, with the instance added.
 class source {
  public:
   source(kv_index& index, std::string instance, const sync_settings& settings, sync_counters& counters, time_point now);
@@ -104,6 +125,7 @@ class source {
 
   /// The index equals the agent's mirror as of sequence().
   bool exact(time_point now) const { return verified_ && now - last_heard_ < settings_.silence; }
+  sync_state state(time_point now) const;
   std::uint64_t sequence() const { return applied_; }
   std::uint64_t epoch() const { return epoch_; }
   std::optional<std::uint64_t> engine_epoch() const { return engine_epoch_; }
@@ -123,7 +145,9 @@ class source {
     std::optional<std::uint64_t> engine_epoch;
     std::vector<bool> have;
     std::size_t missing = 0;
-    std::vector<block_key> keys;
+    std::array<std::vector<block_key>, 3> keys;  // by tier
+    std::size_t size = 0;
+    bool closed = true;
   };
   struct lag {
     std::uint64_t target = 0;
@@ -151,6 +175,7 @@ class source {
   std::uint64_t applied_ = 0;    // sequence of the last delta that is in the index
   bool verified_ = false;
   bool down_ = false;
+  bool refused_ = false;  // by the index, for its byte limit, since the last fresh start
   std::optional<std::uint64_t> engine_epoch_;
   std::uint64_t engine_epoch_at_ = 0;  // the delta sequence at which it was learnt
   time_point last_heard_;

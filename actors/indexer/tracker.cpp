@@ -19,6 +19,9 @@ std::optional<std::uint64_t> optional_of(const flatbuffers::Optional<std::uint64
   return value ? std::optional(*value) : std::nullopt;
 }
 
+/// FlatBuffers does not check enums. A tier of later days is farther away than any known.
+tier known_tier(tier said) { return said <= tier::Disk ? said : tier::Disk; }
+
 }  // namespace
 
 tracker::tracker(tracker_settings settings, std::shared_ptr<index_set> indexes)
@@ -75,10 +78,10 @@ tracker::requests tracker::on_delta(const fb::KvDelta& message, time_point now) 
   const auto instance = text(message.instance());
   auto* of = message.origin() ? obtain(model, instance, now) : nullptr;
   if (!of) return out;
-  of->on_delta(
-      {message.origin()->epoch(), message.origin()->sequence(), optional_of(message.engine_epoch()), message.cleared(),
-       elements(message.removed()), elements(message.added()), message.kv_keys(), message.kv_digest()},
-      now);
+  of->on_delta({message.origin()->epoch(), message.origin()->sequence(), optional_of(message.engine_epoch()),
+                message.cleared(), elements(message.removed()), elements(message.added()), message.kv_keys(),
+                message.kv_digest(), known_tier(message.tier()), message.closed()},
+               now);
   after(out, model, instance, *of, now);
   return out;
 }
@@ -90,7 +93,7 @@ tracker::requests tracker::on_chunk(const fb::KvSnapshotChunk& message, time_poi
   auto* of = message.origin() ? const_cast<source*>(find(model, instance)) : nullptr;
   if (!of) return out;
   of->on_chunk({message.origin()->epoch(), optional_of(message.engine_epoch()), message.as_of(), message.index(),
-                message.total(), elements(message.keys())},
+                message.total(), elements(message.keys()), known_tier(message.tier()), message.closed()},
                now);
   after(out, model, instance, *of, now);
   return out;
@@ -151,6 +154,8 @@ fb::KvMatchReplyT tracker::match(const fb::KvMatchQuery& query, time_point now) 
       auto& overlap = *answer.overlaps.emplace_back(std::make_unique<fb::KvOverlapT>());
       overlap.instance = m.instance;
       overlap.blocks = m.blocks;
+      if (m.device_blocks != m.blocks) overlap.device_blocks = m.device_blocks;
+      if (m.host_blocks != m.blocks) overlap.host_blocks = m.host_blocks;
     }
     if (answer.overlaps.size() <= per_chain) continue;
     std::partial_sort(answer.overlaps.begin(), answer.overlaps.begin() + static_cast<std::ptrdiff_t>(per_chain),
@@ -178,8 +183,18 @@ std::vector<source_status> tracker::status(time_point now) const {
   std::vector<source_status> all;
   for (const auto& [model, state] : models_)
     for (const auto& [instance, of] : state.sources)
-      all.push_back({model, instance, state.index->keys_of(instance), state.index->digest_of(instance), of.exact(now),
-                     of.sequence(), of.epoch(), of.engine_epoch(), of.last_heard()});
+      all.push_back({model,
+                     instance,
+                     state.index->keys_of(instance),
+                     state.index->digest_of(instance),
+                     of.exact(now),
+                     of.sequence(),
+                     of.epoch(),
+                     of.engine_epoch(),
+                     of.last_heard(),
+                     of.state(now),
+                     {state.index->keys_of(instance, tier::Device), state.index->keys_of(instance, tier::Host),
+                      state.index->keys_of(instance, tier::Disk)}});
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,6 +34,9 @@ struct source_status {
   std::uint64_t agent_epoch = 0;
   std::optional<std::uint64_t> engine_epoch;
   time_point last_heard;
+  sync_state state = sync_state::syncing;
+  /// Of `keys`, by tier: device, host, disk.
+  std::array<std::uint64_t, 3> tier_keys{};
 };
 
 /// A snapshot to be asked of an agent, now.

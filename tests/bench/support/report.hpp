@@ -34,6 +34,12 @@ class report {
     rows_.push_back({cell_of(cells)...});
   }
 
+  /// A figure of its own beside the rows, e.g. `baseline.lookup_p50_us`: a dot makes an object.
+  template <class Value>
+  void fact(const std::string& name, const Value& value) {
+    facts_.push_back({name, cell_of(value).json});
+  }
+
   /// False if the file cannot be written.
   bool publish(const std::filesystem::path& folder) const {
     print();
@@ -42,7 +48,9 @@ class report {
     const auto file = folder / (name_ + ".json");
     std::ofstream out(file);
     out << "{\n  \"name\": \"" << name_ << "\",\n  \"machine\": \"" << machine() << "\",\n  \"command\": \"make bench-"
-        << name_ << "\",\n  \"when\": \"" << now() << "\",\n  \"rows\": [";
+        << name_ << "\",\n  \"when\": \"" << now() << "\",\n";
+    write_facts(out);
+    out << "  \"rows\": [";
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       out << (r == 0 ? "\n    {" : ",\n    {");
       for (std::size_t c = 0; c < headers_.size(); ++c)
@@ -60,6 +68,28 @@ class report {
   }
 
  private:
+  struct named {
+    std::string name;
+    std::string json;
+  };
+  /// Members of one object must have been named one after the other.
+  void write_facts(std::ostream& out) const {
+    std::string open;
+    for (std::size_t i = 0; i < facts_.size(); ++i) {
+      const auto dot = facts_[i].name.find('.');
+      const auto object = dot == std::string::npos ? std::string() : facts_[i].name.substr(0, dot);
+      if (object != open && !open.empty()) out << "},\n";
+      if (object == open && !open.empty()) out << ", ";
+      if (object != open && !object.empty()) out << "  \"" << object << "\": {";
+      open = object;
+      if (object.empty())
+        out << "  \"" << facts_[i].name << "\": " << facts_[i].json << ",\n";
+      else
+        out << '"' << facts_[i].name.substr(dot + 1) << "\": " << facts_[i].json;
+    }
+    if (!open.empty()) out << "},\n";
+  }
+
   struct cell {
     std::string shown;
     std::string json;
@@ -119,6 +149,7 @@ class report {
 
   std::string name_;
   std::vector<std::string> headers_;
+  std::vector<named> facts_;
   std::vector<std::vector<cell>> rows_;
 };
 

@@ -66,6 +66,8 @@ TEST_CASE("a lookup counts leading blocks and stops at the first hole") {
   REQUIRE(index.add_instance("c"));
   const auto chain = range(100, 6);
   index.add("a", chain);
+  index.set_closed("b", false);
+  index.set_closed("c", false);
   index.add("b", std::vector<block_key>{100, 101, 103, 104});  // a hole at 102
   index.add("c", std::vector<block_key>{101, 102});            // not the first block
   kv_index::reader reader(index);
@@ -183,11 +185,13 @@ TEST_CASE("random operations agree with the plain index") {
           break;
         default:
           REQUIRE(index.add_instance(name));
+          index.set_closed(name, false);
           REQUIRE(index.add(name, keys) == 0);
           model.held[name].insert(keys.begin(), keys.end());
       }
       const auto chain = range(pick(600), 1 + pick(30));
       REQUIRE(as_map(reader.lookup(chain)) == model.lookup(chain));
+      REQUIRE(as_map(reader.walk(chain)) == model.lookup(chain));
       if (model.held.contains(name)) {
         REQUIRE(index.keys_of(name) == model.held[name].size());
         REQUIRE(index.digest_of(name) == digest(model.held[name]));
@@ -197,6 +201,119 @@ TEST_CASE("random operations agree with the plain index") {
     CHECK(index.distinct_keys() == model.distinct());
     CHECK(index.instances() == model.held.size());
   }
+}
+
+TEST_CASE("galloping gives what walking gives, on trees of conversations, with and without instances that have holes") {
+  for (const unsigned seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+    std::mt19937 random(seed);
+    const auto pick = [&random](std::size_t n) { return random() % n; };
+    const std::size_t names = seed % 2 ? 6 : 130;  // few: inline holders; many: bitsets
+    // Chains that share their beginnings: each continues an earlier one from some block on.
+    std::vector<std::vector<block_key>> chains{range(1, 1)};
+    block_key fresh = 1'000;
+    for (int i = 0; i < 120; ++i) {
+      const auto& from = chains[pick(chains.size())];
+      std::vector<block_key> chain(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(1 + pick(from.size())));
+      for (auto more = pick(300); more > 0; --more) chain.push_back(++fresh);
+      chains.push_back(std::move(chain));
+    }
+    kv_index index;
+    model_index model;
+    kv_index::reader reader(index);
+    const auto name_of = [](std::size_t i) { return "e" + std::to_string(i); };
+    for (std::size_t i = 0; i < names; ++i) {
+      REQUIRE(index.add_instance(name_of(i)));
+      if (seed > 4 && i % 5 == 0) index.set_closed(name_of(i), false);
+    }
+    for (int step = 0; step < 1'500; ++step) {
+      const auto i = pick(names);
+      const auto name = name_of(i);
+      const auto& chain = chains[pick(chains.size())];
+      const auto upto = std::span(chain).first(1 + pick(chain.size()));
+      auto& held = model.held[name];
+      if (seed > 4 && i % 5 == 0) {  // may have holes
+        const auto some = upto.subspan(pick(upto.size()));
+        index.add(name, some);
+        held.insert(some.begin(), some.end());
+      } else if (pick(3) != 0) {
+        index.add(name, upto);
+        held.insert(upto.begin(), upto.end());
+      } else {
+        // Whatever follows a block goes before it.
+        std::vector<block_key> gone;
+        for (const auto& other : chains) {
+          const auto at = std::find(other.begin(), other.end(), upto.back());
+          for (auto k = other.end(); at != other.end() && k != at;)
+            if (held.erase(*--k) != 0) gone.push_back(*k);
+        }
+        index.remove(name, gone);
+      }
+      const auto& asked = chains[pick(chains.size())];
+      REQUIRE(as_map(reader.lookup(asked)) == model.lookup(asked));
+      REQUIRE(as_map(reader.walk(asked)) == model.lookup(asked));
+    }
+  }
+}
+
+TEST_CASE("blocks on several tiers: how far each tier reaches, with those nearer") {
+  kv_index index;
+  index.add_instance("a");
+  index.add_instance("b");
+  const auto chain = range(50, 8);
+  const auto blocks = std::span<const block_key>(chain);
+  index.add("a", blocks.first(2));                   // device: 0 1
+  index.add("a", blocks.subspan(1, 3), tier::Host);  // host: 1 2 3
+  index.add("a", blocks.subspan(4, 2), tier::Disk);  // disk: 4 5
+  index.add("a", blocks.subspan(6, 1));              // device: 6
+  index.add("b", blocks.first(5));
+  kv_index::reader reader(index);
+  const auto found = reader.lookup(chain);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].instance == "a");
+  CHECK(found[0].device_blocks == 2);
+  CHECK(found[0].host_blocks == 4);
+  CHECK(found[0].blocks == 7);
+  CHECK(found[1].device_blocks == 5);
+  CHECK(found[1].blocks == 5);
+  CHECK(index.keys_of("a") == 8);
+  CHECK(index.keys_of("a", tier::Host) == 3);
+  CHECK(index.digest_of("a") != digest({50, 51, 52, 53, 54, 55, 56}));
+
+  SUBCASE("a tier alone is a match too") {
+    index.remove("a", blocks.first(7));
+    index.add("a", blocks.first(1), tier::Disk);
+    const auto left = reader.lookup(chain);
+    REQUIRE(left.size() == 2);
+    CHECK(left[0].blocks == 6);
+    CHECK(left[0].host_blocks == 0);
+    CHECK(left[0].device_blocks == 0);
+  }
+  SUBCASE("clearing forgets all tiers") {
+    index.clear("a");
+    CHECK(index.keys_of("a") == 0);
+    CHECK(index.digest_of("a") == 0);
+    CHECK(as_map(reader.lookup(chain)) == found_map{{"b", 5}});
+    index.add("a", blocks.first(1), tier::Host);
+    CHECK(as_map(reader.lookup(chain)) == found_map{{"a", 1}, {"b", 5}});
+  }
+  SUBCASE("every block can be listed") {
+    std::set<std::pair<block_key, int>> listed;
+    index.each_key("a", [&](block_key k, tier on) { listed.emplace(k, static_cast<int>(on)); });
+    CHECK(listed ==
+          std::set<std::pair<block_key, int>>{{50, 0}, {51, 0}, {56, 0}, {51, 1}, {52, 1}, {53, 1}, {54, 2}, {55, 2}});
+  }
+}
+
+TEST_CASE("a prompt of a million tokens at 16 tokens a block") {
+  kv_index index;
+  index.add_instance("a");
+  index.add_instance("b");
+  const auto chain = range(1, 62'500);
+  index.add("a", chain);
+  index.add("b", std::span(chain).first(33'333));
+  kv_index::reader reader(index);
+  CHECK(as_map(reader.lookup(chain)) == found_map{{"a", 62'500}, {"b", 33'333}});
+  CHECK(as_map(reader.walk(chain)) == found_map{{"a", 62'500}, {"b", 33'333}});
 }
 
 TEST_CASE("the byte limit refuses keys, counts them, and keeps what is there") {

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "messages/kv_digest.hpp"
 #include "tests/unit/indexer/agent_model.hpp"
 
 namespace infernex::indexer {
@@ -310,7 +311,7 @@ TEST_CASE("too many deltas during a snapshot: the rest is shed, counted, and ask
   CHECK(s.of.exact(s.now));
 }
 
-TEST_CASE("keys the index has no room for: not exact, and not asked for at every turn") {
+TEST_CASE("keys the index has no room for: not exact, and not asked for while there is none") {
   kv_index small({.max_instances = 4, .max_bytes = 3'000});
   small.add_instance("e");
   sync_settings settings;
@@ -333,8 +334,105 @@ TEST_CASE("keys the index has no room for: not exact, and not asked for at every
     of.on_tick(now);
   }
   CHECK_FALSE(of.exact(now));
-  CHECK(requests >= 2);
-  CHECK(requests < 12);
+  CHECK(of.state(now) == sync_state::capped);
+  CHECK(requests == 0);
+}
+
+TEST_CASE("a delta speaks of one tier; the digest tells the tiers apart") {
+  setup s;
+  const auto change = [&](std::vector<block_key> removed, std::vector<block_key> added, tier on, std::uint64_t keys,
+                          std::uint64_t digest) {
+    owned_delta d{
+        {s.agent.epoch, ++s.agent.sequence, {}, false, {}, {}, keys, digest}, std::move(removed), std::move(added)};
+    d.head.on = on;
+    return d;
+  };
+  s.tell(change({}, {10, 11}, tier::Device, 2, 10 ^ 11));
+  const auto two_tiers = 10 ^ 11 ^ digest_of(11, tier::Host);
+  s.tell(change({}, {11}, tier::Host, 3, two_tiers));
+  CHECK(s.of.exact(s.now));
+  s.tell(change({11}, {}, tier::Device, 2, two_tiers ^ 11));
+  CHECK(s.of.exact(s.now));
+  CHECK(s.index.keys_of("e", tier::Device) == 1);
+  CHECK(s.index.keys_of("e", tier::Host) == 1);
+
+  // The same number of blocks on another tier is another set.
+  s.tell(change({10}, {}, tier::Device, 1, digest_of(11, tier::Disk)));
+  CHECK_FALSE(s.of.exact(s.now));
+  REQUIRE(s.asked());
+  owned_chunk device{{s.agent.epoch, {}, s.agent.sequence, 0, 2}, {}};
+  owned_chunk disk{{s.agent.epoch, {}, s.agent.sequence, 1, 2}, {11}};
+  disk.head.on = tier::Disk;
+  s.of.on_chunk(disk.get(), s.now);
+  s.of.on_chunk(device.get(), s.now);
+  CHECK(s.of.exact(s.now));
+  CHECK(s.index.keys_of("e", tier::Host) == 0);
+  CHECK(s.index.keys_of("e", tier::Disk) == 1);
+}
+
+TEST_CASE("only an agent that promises a set without holes is galloped over") {
+  setup s;
+  kv_index::reader reader(s.index);
+  std::vector<block_key> chain(100);
+  std::iota(chain.begin(), chain.end(), 1'000);
+  auto with_hole = s.agent.change({}, chain);
+  SUBCASE("promised: the lookup may look at the end alone") {
+    with_hole.head.closed = true;
+    s.tell(with_hole);
+    CHECK(reader.lookup(chain)[0].blocks == 100);
+  }
+  SUBCASE("a hole, and no promise any more") {
+    with_hole.head.closed = true;
+    s.tell(with_hole);
+    s.tell(s.agent.change({1'050}, {}));
+    CHECK(reader.lookup(chain)[0].blocks == 50);
+    CHECK(reader.walk(chain)[0].blocks == 50);
+  }
+  SUBCASE("a snapshot carries the promise too, or its absence") {
+    s.agent.change({1'050}, {});
+    s.announce();
+    REQUIRE(s.asked());
+    s.answer();
+    CHECK(s.of.exact(s.now));
+    CHECK(reader.lookup(chain)[0].blocks == 50);
+  }
+}
+
+TEST_CASE("at the byte limit: the rest is followed, nothing is asked, and a snapshot comes when there is room") {
+  kv_index index({.max_instances = 4, .max_bytes = 400'000});
+  sync_settings settings;
+  sync_counters counters;
+  time_point now{std::chrono::hours(1)};
+  index.add_instance("big");
+  index.add_instance("e");
+  std::vector<block_key> filling(40'000);
+  std::iota(filling.begin(), filling.end(), 1'000'000);
+  REQUIRE(index.add("big", filling) != 0);
+
+  source of(index, "e", settings, counters, now);
+  agent_model agent;
+  std::vector<block_key> keys(3'000);
+  std::iota(keys.begin(), keys.end(), 1);
+  of.on_delta(agent.change({}, keys).get(), now);
+  CHECK(of.state(now) == sync_state::capped);
+  CHECK_FALSE(of.exact(now));
+  CHECK_FALSE(of.take_request(now));
+  of.on_delta(agent.change({1}, {5'000}).get(), now);
+  of.on_announce(agent.announce(), now);
+  now += 1s;
+  of.on_tick(now);
+  CHECK_FALSE(of.take_request(now));
+  CHECK(counters.mismatches == 0);
+
+  index.remove_instance("big");
+  while (index.maintain()) {
+  }
+  of.on_tick(now);
+  REQUIRE(of.take_request(now));
+  CHECK(of.request_reason() == "room again");
+  for (const auto& chunk : agent.snapshot(1'000)) of.on_chunk(chunk.get(), now);
+  CHECK(of.state(now) == sync_state::exact);
+  CHECK(index.keys_of("e") == 3'000);
 }
 
 }  // namespace
