@@ -8,8 +8,8 @@
 
 namespace infernex::discovery {
 
-/// What is known of an engine before anybody has talked to it. A data-parallel rank is an engine of its
-/// own, by convention named `<instance>-dp<rank>`, with endpoints of its own.
+/// What is known of an engine before anybody has talked to it. A data-parallel rank is an engine of its own, named
+/// `<instance>-dp<rank>`, with event endpoints of its own (expand_ranks in static_list.hpp).
 struct engine_descriptor {
   /// Unique in the installation; part of subjects and metrics labels.
   std::string instance;
@@ -27,8 +27,12 @@ struct engine_descriptor {
   /// The machine it runs on, and the prefill/decode group it belongs to; empty: not known, none.
   std::string node;
   std::string pd_group;
-  /// Tokens a KV block, if the installation insists on one; unset: as the engine says.
+  /// Tokens a block of the keys its agent publishes; unset: as for every engine of that agent.
   std::optional<std::uint32_t> block_size;
+  /// How many data-parallel ranks publish KV events behind this URL; 1: the engine itself.
+  std::uint32_t data_parallel_size = 1;
+  /// The rank this is, of an engine that was expanded into its ranks.
+  std::optional<std::uint32_t> data_parallel_rank;
 
   friend bool operator==(const engine_descriptor&, const engine_descriptor&) = default;
 };

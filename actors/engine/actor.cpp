@@ -59,31 +59,26 @@ void announce(agent_state& state) {
   state.metrics->announcements.Increment();
 }
 
-void accept_announce_requests(agent_pointer self) {
-  auto& messages = self->state.world->process.messages;
-  auto taken = messages.subscribe(messages.names().announce_request(), {lane::rpc, {}, announce_credit},
-                                  [to = engine_agent_actor(self)](inbound<fb::AnnounceRequest>&& request) {
-                                    caf::anon_send(to, std::move(request));
-                                  });
-  // Without it newcomers wait for the announcement in turn, no more.
-  if (taken) self->state.announce_requests = *std::move(taken);
+/// What comes on the subject goes into the actor's mailbox.
+template <class Table>
+subscription accept(agent_pointer self, const subject<Table>& from, std::uint32_t credit) {
+  auto taken = self->state.world->process.messages.subscribe(
+      from, {lane::rpc, {}, credit},
+      [to = engine_agent_actor(self)](inbound<Table>&& request) { caf::anon_send(to, std::move(request)); });
+  if (taken) return *std::move(taken);
+  log::error("cannot answer requests",
+             {{"instance", self->state.engine.instance}, {"subject", from.name}, {"problem", render(taken.failure())}});
+  return {};
 }
 
-/// Indexers may ask as soon as the model, and so the subject, is known.
-void accept_snapshot_requests(agent_pointer self) {
+/// Indexers may ask for the mirror as soon as the model, and so the subject, is known; newcomers for the announcement
+/// at any time.
+void accept_requests(agent_pointer self) {
   auto& state = self->state;
-  if (state.snapshots || state.book->model().empty()) return;
-  auto& messages = state.world->process.messages;
-  auto taken = messages.subscribe(messages.names().kv_snapshot(state.book->model(), state.engine.instance),
-                                  {lane::rpc, {}, snapshot_credit},
-                                  [to = engine_agent_actor(self)](inbound<fb::KvSnapshotRequest>&& request) {
-                                    caf::anon_send(to, std::move(request));
-                                  });
-  if (taken)
-    state.snapshots = *std::move(taken);
-  else
-    log::error("cannot answer snapshot requests",
-               {{"instance", state.engine.instance}, {"problem", render(taken.failure())}});
+  const auto& names = state.world->process.messages.names();
+  if (!state.announce_requests) state.announce_requests = accept(self, names.announce_request(), announce_credit);
+  if (!state.snapshots && !state.book->model().empty())
+    state.snapshots = accept(self, names.kv_snapshot(state.book->model(), state.engine.instance), snapshot_credit);
 }
 
 void on_probe(agent_pointer self, const probe_result& probe) {
@@ -96,7 +91,7 @@ void on_probe(agent_pointer self, const probe_result& probe) {
                {"model", state.book->model()},
                {"reason", engine.reason()},
                {"epoch", engine.epoch().value_or(0)}});
-  accept_snapshot_requests(self);
+  accept_requests(self);
   if (orders.resync && state.listener) state.listener->resync(state.book->generation());
   if (orders.load)
     publish(state, state.world->process.messages.names().load(orders.load->model, orders.load->instance), *orders.load);
@@ -148,12 +143,12 @@ engine_agent_actor::behavior_type engine_agent(agent_pointer self, std::shared_p
   auto& state = self->state;
   state.engine = engine;
   const auto& options = *world->options;
-  state.book.emplace(ledger_settings{engine, options.health, epoch, options.max_blocks, options.message_keys});
+  state.book.emplace(ledger_settings{engine, options.health, epoch, options.max_blocks, options.canonical_block_size,
+                                     options.message_keys});
   state.metrics.emplace(world->process.metrics, engine.instance);
   state.world = std::move(world);
   attach_to_engine(self);
-  accept_snapshot_requests(self);
-  accept_announce_requests(self);
+  accept_requests(self);
   self->delayed_send(self, options.announce_interval, tick{});
   return {
       [self](const std::shared_ptr<const probe_result>& probe) { on_probe(self, *probe); },

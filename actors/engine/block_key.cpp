@@ -33,6 +33,10 @@ block_key next_key(block_key parent, std::span<const std::uint32_t> tokens) {
   return never_zero(XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), parent));
 }
 
+block_key with_extra(block_key parent, std::string_view extra) {
+  return extra.empty() ? parent : XXH3_64bits_withSeed(extra.data(), extra.size(), parent);
+}
+
 std::vector<block_key> chain_keys(const key_root& root, std::span<const std::uint32_t> tokens, std::size_t limit) {
   const auto blocks = std::min(tokens.size() / root.block_size, limit);
   std::vector<block_key> keys;

@@ -29,6 +29,10 @@ block_key root_key(const key_root& root);
 /// The key of the block holding `tokens` whose predecessor has key `parent`.
 block_key next_key(block_key parent, std::span<const std::uint32_t> tokens);
 
+/// What to take for `parent` when the block also depends on something else than tokens, an image say: the chain then is
+/// one that no plain prompt can name. `extra` empty: the parent itself.
+block_key with_extra(block_key parent, std::string_view extra);
+
 /// Keys of the full blocks of `tokens`, at most `limit` of them. Precondition: block_size > 0.
 std::vector<block_key> chain_keys(const key_root& root, std::span<const std::uint32_t> tokens, std::size_t limit);
 

@@ -26,6 +26,8 @@ std::string_view name(drop_reason reason) {
       return "parking_full";
     case drop_reason::mirror_full:
       return "mirror_full";
+    case drop_reason::other_rank:
+      return "other_rank";
     case drop_reason::malformed_frames:
       return "malformed_frames";
     case drop_reason::count_:

@@ -70,7 +70,7 @@ enum class drop_reason : std::uint8_t {
   unknown_medium,
   /// A group of a hybrid model whose blocks do not hold every token.
   sparse_group,
-  /// Blocks of another size than the configured, or first seen, one.
+  /// Blocks of another size than the engine began with.
   block_size_mismatch,
   /// A removal, or a copy without tokens, of a block we never heard of.
   unknown_block,
@@ -78,6 +78,8 @@ enum class drop_reason : std::uint8_t {
   parking_full,
   /// The mirror holds as many blocks as it may.
   mirror_full,
+  /// A whole batch of another data-parallel rank than the agent follows.
+  other_rank,
   /// ZMQ frames that are neither a batch nor a replay answer.
   malformed_frames,
   count_

@@ -1,33 +1,23 @@
 #include "actors/engine/ledger.hpp"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 namespace infernex::engine {
-
-namespace {
-
-/// Up to `room` elements off the front.
-template <class T>
-std::vector<T> take_front(std::span<const T>& from, std::size_t room) {
-  const auto count = std::min(room, from.size());
-  std::vector<T> front(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
-  from = from.subspan(count);
-  return front;
-}
-
-}  // namespace
 
 ledger::ledger(ledger_settings settings) : settings_(std::move(settings)), engine_(settings_.health) {
   settings_.message_keys = std::max<std::size_t>(settings_.message_keys, 1);
   if (!settings_.engine.model.empty()) learn_model(settings_.engine.model);
 }
 
+std::optional<std::uint32_t> ledger::canonical_block_size() const {
+  return settings_.engine.block_size ? settings_.engine.block_size : settings_.canonical_block_size;
+}
+
 void ledger::learn_model(const std::string& model) {
   if (!model_.empty()) return;  // the name is part of subjects and keys: it stays for this agent's life
   model_ = model;
-  if (has_kv_events()) mirror_.emplace(mirror_settings{model_, settings_.engine.block_size, settings_.max_blocks});
+  if (has_kv_events()) mirror_.emplace(mirror_settings{model_, canonical_block_size(), settings_.max_blocks});
 }
 
 ledger::orders ledger::on_probe(const probe_result& probe) {
@@ -60,13 +50,26 @@ bool ledger::on_events(const event_batch& group) {
   if (!mirror_ || group.generation != generation_) return false;
   if (group.clear_first) mirror_->clear();
   for (const auto& batch : group.batches) {
-    for (const auto& event : batch.events) mirror_->apply(event);
-    decoder_dropped_ += batch.dropped;
+    dropped_ += batch.dropped;
+    if (is_of_other_rank(batch))
+      ++dropped_[drop_reason::other_rank];
+    else
+      for (const auto& event : batch.events) mirror_->apply(event);
   }
   stream_health_ = group.health;
   engine_sequence_ = group.engine_sequence;
   totals_ = group.totals;
   stream_dropped_ = group.dropped;
+  return facts_changed();
+}
+
+bool ledger::is_of_other_rank(const kv_event_batch& batch) const {
+  const auto& rank = settings_.engine.data_parallel_rank;
+  return rank && batch.data_parallel_rank && *batch.data_parallel_rank != std::int64_t{*rank};
+}
+
+bool ledger::set_parity_problem(std::string problem) {
+  parity_problem_ = std::move(problem);
   return facts_changed();
 }
 
@@ -91,22 +94,26 @@ fb::KvHealth ledger::kv_health() const {
 }
 
 drop_counts ledger::dropped() const {
-  auto total = decoder_dropped_;
+  auto total = dropped_;
   total += stream_dropped_;
   if (mirror_) total += mirror_->dropped();
   return total;
 }
 
 ledger::facts ledger::present_facts() const {
-  facts now{engine_.state(), engine_.reason(), engine_.epoch(), std::nullopt,
-            std::nullopt,    std::nullopt,     kv_health(),     {}};
-  const auto other = mirror_ ? mirror_->other_block_size() : std::nullopt;
-  if (mirror_) now.block_size = mirror_->block_size();
-  if (!now.block_size && metrics_) now.block_size = metrics_->block_size;
-  if (!now.block_size) now.block_size = settings_.engine.block_size;
-  if (other) {
-    now.reason += "; its KV events have blocks of " + std::to_string(*other) + " tokens, not " +
-                  std::to_string(now.block_size.value_or(0)) + ": they are not used";
+  facts now;
+  now.state = engine_.state();
+  now.reason = engine_.reason();
+  now.epoch = engine_.epoch();
+  now.kv_health = kv_health();
+  now.parity_problem = parity_problem_;
+  // Events say it best; metrics are a hint until there are some.
+  if (mirror_) now.engine_block_size = mirror_->engine_block_size();
+  if (!now.engine_block_size && metrics_) now.engine_block_size = metrics_->block_size;
+  now.block_size = canonical_block_size() ? canonical_block_size() : now.engine_block_size;
+  if (const auto other = mirror_ ? mirror_->other_block_size() : std::nullopt) {
+    now.reason += "; its KV events have blocks of " + std::to_string(*other) + " tokens after blocks of " +
+                  std::to_string(now.engine_block_size.value_or(0)) + ": they are not used";
   }
   if (metrics_) now.total_blocks = metrics_->total_blocks;
   if (models_) {
@@ -144,65 +151,39 @@ std::optional<fb::EngineAnnounceT> ledger::announcement() {
   message.max_model_len = announced_.max_model_len;
   message.kv_health = announced_.kv_health;
   message.kv_sequence = delta_sequence_;
-  message.kv_keys = published_keys_;
-  message.kv_digest = published_digest_;
+  message.kv_keys = published_.keys;
+  message.kv_digest = published_.digest;
   message.node = engine.node;
   message.pd_group = engine.pd_group;
   message.adapters = announced_.adapters;
+  message.engine_block_size = announced_.engine_block_size;
+  message.data_parallel_rank = engine.data_parallel_rank;
+  message.parity_problem = announced_.parity_problem;
   return message;
 }
 
-fb::KvDeltaT ledger::next_delta() {
-  fb::KvDeltaT delta;
-  delta.origin = origin(++delta_sequence_);
-  delta.model = model_;
-  delta.instance = settings_.engine.instance;
-  delta.engine_epoch = engine_.epoch();
-  delta.engine_sequence = engine_sequence_;
-  return delta;
-}
-
 std::vector<fb::KvDeltaT> ledger::take_deltas() {
-  std::vector<fb::KvDeltaT> deltas;
-  if (!mirror_) return deltas;
-  const auto change = mirror_->take_difference();
-  if (change.empty()) return deltas;
-  std::span<const block_key> removed(change.removed);
-  std::span<const block_key> added(change.added);
-  bool cleared = change.cleared;
-  do {
-    auto delta = next_delta();
-    delta.cleared = std::exchange(cleared, false);
-    if (delta.cleared) published_keys_ = published_digest_ = 0;
-    delta.removed = take_front(removed, settings_.message_keys);
-    // An order within the message, and so across messages: all removals come first.
-    if (removed.empty()) delta.added = take_front(added, settings_.message_keys - delta.removed.size());
-    for (const auto key : delta.removed) published_digest_ ^= key;
-    for (const auto key : delta.added) published_digest_ ^= key;
-    published_keys_ += delta.added.size();
-    published_keys_ -= delta.removed.size();
-    delta.kv_keys = published_keys_;
-    delta.kv_digest = published_digest_;
-    deltas.push_back(std::move(delta));
-  } while (!removed.empty() || !added.empty());
+  if (!mirror_) return {};
+  auto deltas = deltas_of(mirror_->take_difference(), published_, settings_.message_keys);
+  for (auto& delta : deltas) {
+    delta.origin = origin(++delta_sequence_);
+    delta.model = model_;
+    delta.instance = settings_.engine.instance;
+    delta.engine_epoch = engine_.epoch();
+    delta.engine_sequence = engine_sequence_;
+  }
   return deltas;
 }
 
 std::vector<fb::KvSnapshotChunkT> ledger::snapshot() {
-  const auto keys = mirror_ ? mirror_->all_keys() : std::vector<block_key>{};
-  std::span<const block_key> left(keys);
-  const auto total = std::max<std::size_t>(1, (keys.size() + settings_.message_keys - 1) / settings_.message_keys);
-  std::vector<fb::KvSnapshotChunkT> chunks(total);
-  for (std::size_t i = 0; i < total; ++i) {
-    auto& chunk = chunks[i];
-    chunk.origin = origin(i + 1);
+  const auto tiers = mirror_ ? mirror_->all_keys() : std::vector<tier_keys>{};
+  auto chunks = chunks_of(tiers, !mirror_ || mirror_->closed(), settings_.message_keys);
+  for (auto& chunk : chunks) {
+    chunk.origin = origin(chunk.index + 1);
     chunk.model = model_;
     chunk.instance = settings_.engine.instance;
     chunk.engine_epoch = engine_.epoch();
     chunk.as_of = delta_sequence_;
-    chunk.index = static_cast<std::uint32_t>(i);
-    chunk.total = static_cast<std::uint32_t>(total);
-    chunk.keys = take_front(left, settings_.message_keys);
   }
   return chunks;
 }

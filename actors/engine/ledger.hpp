@@ -9,6 +9,7 @@
 #include "actors/discovery/engine_descriptor.hpp"
 #include "actors/engine/engine_state.hpp"
 #include "actors/engine/event_batch.hpp"
+#include "actors/engine/kv_deltas.hpp"
 #include "actors/engine/mirror.hpp"
 #include "actors/engine/probe_result.hpp"
 
@@ -20,6 +21,8 @@ struct ledger_settings {
   /// Start of this agent, nanoseconds since 1970; every message carries it.
   std::uint64_t agent_epoch = 0;
   std::uint64_t max_blocks = 4'000'000;
+  /// Tokens a block of the keys, where the descriptor does not say; unset: as the engine has them.
+  std::optional<std::uint32_t> canonical_block_size;
   /// Block keys a delta or snapshot chunk may carry.
   std::size_t message_keys = 60'000;
 };
@@ -43,6 +46,9 @@ class ledger {
   /// True: a fact of the announcement has changed.
   bool on_events(const event_batch& group);
 
+  /// What the parity probe found wrong, one line for people; empty: nothing. True: a fact has changed.
+  bool set_parity_problem(std::string problem);
+
   /// What the set of blocks has become since the last call, as numbered deltas; empty if nothing changed.
   std::vector<fb::KvDeltaT> take_deltas();
   /// Nothing until the model is known and the engine has been probed.
@@ -56,6 +62,7 @@ class ledger {
   fb::KvHealth kv_health() const;
   std::uint64_t keys() const { return mirror_ ? mirror_->keys() : 0; }
   std::size_t parked() const { return mirror_ ? mirror_->parked() : 0; }
+  std::size_t mirror_bytes() const { return mirror_ ? mirror_->bytes() : 0; }
   drop_counts dropped() const;
   const source_state::counts& stream_totals() const { return totals_; }
 
@@ -66,18 +73,21 @@ class ledger {
     std::string reason;
     std::optional<std::uint64_t> epoch;
     std::optional<std::uint32_t> block_size;
+    std::optional<std::uint32_t> engine_block_size;
     std::optional<std::uint64_t> total_blocks;
     std::optional<std::uint32_t> max_model_len;
     fb::KvHealth kv_health = fb::KvHealth::Absent;
     std::vector<std::string> adapters;
+    std::string parity_problem;
     friend bool operator==(const facts&, const facts&) = default;
   };
   facts present_facts() const;
   bool facts_changed();
   bool has_kv_events() const { return !settings_.engine.kv_events.empty(); }
+  std::optional<std::uint32_t> canonical_block_size() const;
   void learn_model(const std::string& model);
   std::optional<fb::EngineLoadT> load_from(const probe_result& probe);
-  fb::KvDeltaT next_delta();
+  bool is_of_other_rank(const kv_event_batch& batch) const;
   std::unique_ptr<fb::OriginT> origin(std::uint64_t sequence) const;
 
   ledger_settings settings_;
@@ -89,8 +99,10 @@ class ledger {
   fb::KvHealth stream_health_ = fb::KvHealth::Replaying;
   std::optional<std::uint64_t> engine_sequence_;
   source_state::counts totals_;
-  drop_counts decoder_dropped_;
+  // By the decoder, and here.
+  drop_counts dropped_;
   drop_counts stream_dropped_;
+  std::string parity_problem_;
 
   std::optional<engine_metrics> metrics_;
   std::chrono::steady_clock::time_point scraped_at_;
@@ -99,9 +111,7 @@ class ledger {
   std::uint64_t announce_sequence_ = 0;
   std::uint64_t load_sequence_ = 0;
   std::uint64_t delta_sequence_ = 0;
-  // The set as the deltas so far have told it.
-  std::uint64_t published_keys_ = 0;
-  std::uint64_t published_digest_ = 0;
+  published_set published_;
 };
 
 }  // namespace infernex::engine

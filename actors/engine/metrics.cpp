@@ -40,7 +40,10 @@ agent_metrics::agent_metrics(metrics_registry& registry, std::string instance)
           registry.counter("infernex_agent_unsent_total", "Messages the bus did not take", {{"instance", instance}})),
       registry_(registry),
       instance_(std::move(instance)),
-      keys_(registry.gauge("infernex_agent_mirror_keys", "Block keys in the mirror", {{"instance", instance_}})),
+      keys_(registry.gauge("infernex_agent_mirror_keys", "Block keys in the mirror, over all tiers",
+                           {{"instance", instance_}})),
+      bytes_(
+          registry.gauge("infernex_agent_mirror_bytes", "Memory the mirror has allocated", {{"instance", instance_}})),
       parked_(
           registry.gauge("infernex_agent_parked_blocks", "Blocks that wait for a parent", {{"instance", instance_}})),
       ready_(registry.gauge("infernex_agent_engine_ready", "1 while the engine is ready", {{"instance", instance_}})) {}
@@ -85,6 +88,7 @@ void agent_metrics::follow(const ledger& book) {
   }
   stream_ = stream;
   keys_.Set(static_cast<double>(book.keys()));
+  bytes_.Set(static_cast<double>(book.mirror_bytes()));
   parked_.Set(static_cast<double>(book.parked()));
   ready_.Set(book.engine().state() == fb::EngineState::Ready ? 1 : 0);
 }

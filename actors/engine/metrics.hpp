@@ -29,6 +29,7 @@ class agent_metrics {
   drop_counts dropped_;
   source_state::counts stream_;
   prometheus::Gauge& keys_;
+  prometheus::Gauge& bytes_;
   prometheus::Gauge& parked_;
   prometheus::Gauge& ready_;
 };

@@ -1,9 +1,6 @@
 #include "actors/engine/mirror.hpp"
 
 #include <algorithm>
-#include <utility>
-
-#include <xxhash.h>
 
 namespace infernex::engine {
 
@@ -11,17 +8,24 @@ namespace {
 
 /// Groups of a hybrid model whose removals are to be ignored; models have a handful.
 constexpr std::size_t max_sparse_groups = 64;
+static_assert(static_cast<int>(block_tier::gpu) == static_cast<int>(fb::KvTier::Device) &&
+              static_cast<int>(block_tier::cpu) == static_cast<int>(fb::KvTier::Host) &&
+              static_cast<int>(block_tier::disk) == static_cast<int>(fb::KvTier::Disk) && block_tiers == kv_tiers);
 
-/// A block that depends on more than its tokens (an image) gets a chain of its own, which no plain prompt
-/// can name.
-block_key with_extra(block_key parent, const std::string& extra) {
-  return extra.empty() ? parent : XXH3_64bits_withSeed(extra.data(), extra.size(), parent);
+fb::KvTier kv_tier_of(block_tier tier) { return static_cast<fb::KvTier>(tier); }
+
+const std::string& extra_of(const stored_blocks& blocks, std::size_t i) {
+  static const std::string none;
+  return i < blocks.extras.size() ? blocks.extras[i] : none;
+}
+
+std::span<const std::uint32_t> tokens_of(const stored_blocks& blocks, std::size_t i) {
+  return std::span(blocks.tokens).subspan(i * blocks.block_size, blocks.block_size);
 }
 
 }  // namespace
 
-mirror::mirror(mirror_settings settings)
-    : settings_(std::move(settings)), block_size_(settings_.block_size), parked_(settings_.max_parked_blocks) {}
+mirror::mirror(mirror_settings settings) : settings_(std::move(settings)), parked_(settings_.max_parked_blocks) {}
 
 void mirror::apply(const kv_event& event) {
   if (const auto* stored = std::get_if<stored_blocks>(&event)) return store(*stored);
@@ -30,37 +34,37 @@ void mirror::apply(const kv_event& event) {
 }
 
 void mirror::clear() {
-  blocks_.clear();
-  holders_.clear();
+  regrouped_.reset();
+  keys_ = {};
+  blocks_ = {};
   parked_.clear();
+  plain_root_.reset();
   sparse_groups_.clear();
-  block_size_ = settings_.block_size;
+  engine_block_size_.reset();
   other_block_size_.reset();
-  digest_ = 0;
   left_out_ = false;
   cleared_ = true;
-  added_.clear();
-  removed_.clear();
-}
-
-std::vector<block_key> mirror::all_keys() const {
-  std::vector<block_key> keys;
-  keys.reserve(holders_.size());
-  for (const auto& [key, count] : holders_) keys.push_back(key);
-  return keys;
 }
 
 key_difference mirror::take_difference() {
-  key_difference change{
-      std::exchange(cleared_, false), {removed_.begin(), removed_.end()}, {added_.begin(), added_.end()}};
-  removed_.clear();
-  added_.clear();
+  auto change = keys_.take_difference();
+  change.cleared = std::exchange(cleared_, false);
   return change;
 }
 
-void mirror::leave_out(drop_reason reason) {
-  ++dropped_[reason];
+std::optional<std::uint32_t> mirror::block_size() const {
+  return settings_.canonical_block_size ? settings_.canonical_block_size : engine_block_size_;
+}
+
+std::size_t mirror::bytes() const { return keys_.bytes() + blocks_.bytes() + (regrouped_ ? regrouped_->bytes() : 0); }
+
+void mirror::leave_out(drop_reason reason, std::size_t count) {
+  dropped_[reason] += count;
   left_out_ = true;
+}
+
+bool mirror::is_full() const {
+  return blocks_.size() >= settings_.max_blocks || (regrouped_ && keys_.size() >= settings_.max_blocks);
 }
 
 bool mirror::is_usable(const stored_blocks& blocks) {
@@ -74,8 +78,11 @@ bool mirror::is_usable(const stored_blocks& blocks) {
     leave_out(drop_reason::malformed_event);
     return false;
   }
-  if (!block_size_) block_size_ = blocks.block_size;
-  if (blocks.block_size == *block_size_) return true;
+  if (!engine_block_size_) {
+    engine_block_size_ = blocks.block_size;
+    if (block_size() != engine_block_size_) regrouped_.emplace(blocks.block_size, *block_size(), blocks_, keys_);
+  }
+  if (blocks.block_size == *engine_block_size_) return true;
   other_block_size_ = blocks.block_size;
   leave_out(drop_reason::block_size_mismatch);
   return false;
@@ -84,82 +91,131 @@ bool mirror::is_usable(const stored_blocks& blocks) {
 void mirror::store(const stored_blocks& blocks) {
   if (blocks.hashes.empty() || !is_usable(blocks)) return;
   if (blocks.tokens.empty()) return add_copies(blocks);
-  if (!blocks.parent) {
-    const key_root root{settings_.model, blocks.adapter, blocks.salt, *block_size_};
-    return place({blocks, std::vector<bool>(blocks.hashes.size(), false)}, root_key(root));
-  }
-  if (const auto parent = blocks_.find(*blocks.parent); parent != blocks_.end())
-    return place({blocks, std::vector<bool>(blocks.hashes.size(), false)}, parent->second.key);
-  if (std::ranges::all_of(blocks.hashes, [this](auto hash) { return blocks_.contains(hash); }))
-    return add_copies(blocks);
+  if (!blocks.parent) return place(blocks, none);
+  if (const auto parent = blocks_.find(*blocks.parent); parent != none && blocks_.is_held(parent))
+    return place(blocks, parent);
+  const auto is_known = [this](auto hash) {
+    const auto block = blocks_.find(hash);
+    return block != none && blocks_.is_held(block);
+  };
+  if (std::ranges::all_of(blocks.hashes, is_known)) return add_copies(blocks);
   if (!parked_.park(blocks)) leave_out(drop_reason::parking_full);
 }
 
+/// Of blocks that are known already, so that their tokens need not be.
 void mirror::add_copies(const stored_blocks& blocks) {
   for (const auto hash : blocks.hashes) {
-    const auto held = blocks_.find(hash);
-    if (held == blocks_.end())
+    const auto block = blocks_.find(hash);
+    if (block == none || !blocks_.is_held(block))
       ++dropped_[drop_reason::unknown_block];
     else
-      ++held->second.copies[static_cast<std::size_t>(blocks.tier)];
+      add_copy(block, blocks);
   }
 }
 
-/// Computes the keys of these blocks, and of all that waited for one of them.
-void mirror::place(parked_blocks::entry first, block_key parent) {
-  std::vector<std::pair<parked_blocks::entry, block_key>> work;
-  work.emplace_back(std::move(first), parent);
-  while (!work.empty()) {
-    auto [entry, key] = std::move(work.back());
-    work.pop_back();
-    const auto& blocks = entry.blocks;
-    const std::span<const std::uint32_t> tokens(blocks.tokens);
-    for (std::size_t i = 0; i < blocks.hashes.size(); ++i) {
-      if (!blocks.extras.empty()) key = with_extra(key, blocks.extras[i]);
-      key = next_key(key, tokens.subspan(i * blocks.block_size, blocks.block_size));
-      if (!entry.gone[i]) hold(blocks.hashes[i], key, blocks.tier);
-      if (parked_.size() == 0) continue;
-      for (auto& child : parked_.take_children(blocks.hashes[i])) work.emplace_back(std::move(child), key);
+block_key mirror::root_of(const stored_blocks& blocks) {
+  const key_root root{settings_.model, blocks.adapter, blocks.salt, *block_size()};
+  if (!blocks.adapter.empty() || !blocks.salt.empty()) return root_key(root);
+  if (!plain_root_) plain_root_ = root_key(root);
+  return *plain_root_;
+}
+
+/// Gives these blocks, and all that waited for one of them, their keys.
+void mirror::place(const stored_blocks& blocks, id parent) {
+  follow_up more;
+  place_chain(blocks, nullptr, parent, more);
+  while (!more.waiting.empty()) {
+    const auto [entry, after] = std::move(more.waiting.back());
+    more.waiting.pop_back();
+    place_chain(entry.blocks, &entry.gone, after, more);
+  }
+  for (const auto hash : more.links)
+    if (const auto link = blocks_.find(hash); link != none && !blocks_.is_held(link)) forget(link);
+}
+
+void mirror::place_chain(const stored_blocks& blocks, const std::vector<bool>* gone, id parent, follow_up& more) {
+  const auto count = blocks.hashes.size();
+  const auto root = parent == none ? root_of(blocks) : block_key{};
+  block_key before = root;
+  if (parent != none && !regrouped_) before = keys_.key_of(blocks_.link(parent));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % at_once == 0) before = prepare(blocks, i, before);
+    const auto hash = blocks.hashes[i];
+    const bool is_gone = gone != nullptr && (*gone)[i];
+    auto block = blocks_.find(hash);
+    if (block == none) {
+      if (is_full()) return leave_out(drop_reason::mirror_full, count - i);
+      block = add(blocks, i, parent, root);
+      if (is_gone) more.links.push_back(hash);
     }
+    if (!is_gone) add_copy(block, blocks);
+    parent = block;
+    if (parked_.size() == 0) continue;
+    for (auto& child : parked_.take_children(hash)) more.waiting.emplace_back(std::move(child), block);
   }
 }
 
-void mirror::hold(std::uint64_t hash, block_key key, block_tier tier) {
-  auto held = blocks_.find(hash);
-  if (held == blocks_.end()) {
-    if (blocks_.size() >= settings_.max_blocks) return leave_out(drop_reason::mirror_full);
-    held = blocks_.emplace(hash, held_block{key, {}}).first;
-    if (holders_[key]++ == 0) {
-      digest_ ^= key;
-      if (removed_.erase(key) == 0) added_.insert(key);
-    }
+/// Asks for the memory that the next at_once blocks will need, all at once, and works out their keys meanwhile.
+/// Returns the last one's key.
+block_key mirror::prepare(const stored_blocks& blocks, std::size_t first, block_key before) {
+  const auto end = std::min(blocks.hashes.size(), first + at_once);
+  for (auto i = first; i < end; ++i) blocks_.prefetch(blocks.hashes[i]);
+  if (regrouped_) return before;
+  for (auto i = first; i < end; ++i) {
+    before = next_key(with_extra(before, extra_of(blocks, i)), tokens_of(blocks, i));
+    keys_.prefetch(before);
+    prepared_[i - first] = before;
   }
-  ++held->second.copies[static_cast<std::size_t>(tier)];
+  return before;
+}
+
+/// The same for blocks that are to go.
+void mirror::prepare(std::span<const std::uint64_t> hashes) {
+  for (const auto hash : hashes) blocks_.prefetch(hash);
+  if (regrouped_) return;
+  for (const auto hash : hashes)
+    if (const auto block = blocks_.find(hash); block != none) keys_.prefetch(keys_.key_of(blocks_.link(block)));
+}
+
+mirror::id mirror::add(const stored_blocks& blocks, std::size_t i, id parent, block_key root) {
+  const auto hash = blocks.hashes[i];
+  if (regrouped_) return regrouped_->add(hash, blocks.group, parent, root, tokens_of(blocks, i), extra_of(blocks, i));
+  const auto before = parent == none ? chain_set::none : blocks_.link(parent);
+  return blocks_.add(hash, keys_.attach(prepared_[i % at_once], before), blocks.group);
+}
+
+void mirror::add_copy(id block, const stored_blocks& from) {
+  if (!blocks_.add_copy(block, from.tier, from.group)) return;
+  if (regrouped_)
+    regrouped_->gained(block, from.tier);
+  else
+    keys_.hold(blocks_.link(block), kv_tier_of(from.tier));
 }
 
 void mirror::remove(const removed_blocks& blocks) {
   if (blocks.group && sparse_groups_.contains(*blocks.group)) return;
-  const auto tier = static_cast<std::size_t>(blocks.tier);
-  for (const auto hash : blocks.hashes) {
-    const auto held = blocks_.find(hash);
-    if (held == blocks_.end() || held->second.copies[tier] == 0) {
-      if (!parked_.remove(hash, blocks.tier)) ++dropped_[drop_reason::unknown_block];
-      continue;
-    }
-    auto& copies = held->second.copies;
-    if (--copies[tier] > 0 || std::ranges::any_of(copies, [](auto count) { return count > 0; })) continue;
-    const auto key = held->second.key;
-    blocks_.erase(held);
-    release(key);
+  const auto& hashes = blocks.hashes;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    if (i % at_once == 0) prepare(std::span(hashes).subspan(i, std::min(at_once, hashes.size() - i)));
+    const auto block = blocks_.find(hashes[i]);
+    const auto removed =
+        block == none ? engine_blocks::removal::unknown : blocks_.remove_copy(block, blocks.tier, blocks.group);
+    if (removed == engine_blocks::removal::unknown && !parked_.remove(hashes[i], blocks.tier))
+      ++dropped_[drop_reason::unknown_block];
+    if (removed != engine_blocks::removal::last_of_tier) continue;
+    if (regrouped_)
+      regrouped_->lost(block, blocks.tier);
+    else
+      keys_.release(blocks_.link(block), kv_tier_of(blocks.tier));
+    if (!blocks_.is_held(block)) forget(block);
   }
 }
 
-void mirror::release(block_key key) {
-  const auto holder = holders_.find(key);
-  if (--holder->second > 0) return;
-  holders_.erase(holder);
-  digest_ ^= key;
-  if (added_.erase(key) == 0) removed_.insert(key);
+void mirror::forget(id block) {
+  if (regrouped_) return regrouped_->forget(block);
+  const auto entry = blocks_.link(block);
+  blocks_.erase(block);
+  keys_.settle(entry);
 }
 
 }  // namespace infernex::engine

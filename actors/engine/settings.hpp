@@ -30,7 +30,10 @@ struct settings {
 
   std::chrono::milliseconds announce_interval{2'000};
 
-  /// Engine blocks an agent keeps for one engine; about 200 bytes each.
+  /// Tokens a block of the keys that agents publish, whatever the engines' own; an engine's descriptor may say
+  /// otherwise. Unset: each engine's own. Engines of one model share cached prefixes only at one size.
+  std::optional<std::uint32_t> canonical_block_size;
+  /// Blocks an agent keeps for one engine; about 75 bytes each, twice that where block sizes differ.
   std::uint64_t max_blocks = 4'000'000;
   /// Block keys a message, delta or snapshot chunk; 60,000 are 480 KB.
   std::uint32_t message_keys = 60'000;

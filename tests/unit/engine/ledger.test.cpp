@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "messages/kv_digest.hpp"
+
 namespace {
 
 using namespace infernex;
@@ -47,7 +49,7 @@ stored_blocks stored(std::uint64_t hash, std::size_t count, std::uint32_t token)
 
 /// Follows deltas as an indexer does, checking their numbering and figures.
 struct follower {
-  std::set<std::uint64_t> keys;
+  std::set<std::pair<fb::KvTier, std::uint64_t>> keys;
   std::uint64_t sequence = 0;
   void follow(const std::vector<fb::KvDeltaT>& deltas, std::size_t message_keys = 60'000) {
     for (const auto& delta : deltas) {
@@ -55,10 +57,10 @@ struct follower {
       REQUIRE(delta.origin->epoch == 77);
       REQUIRE(delta.added.size() + delta.removed.size() <= message_keys);
       if (delta.cleared) keys.clear();
-      for (const auto key : delta.removed) REQUIRE(keys.erase(key) == 1);
-      for (const auto key : delta.added) REQUIRE(keys.insert(key).second);
+      for (const auto key : delta.removed) REQUIRE(keys.erase({delta.tier, key}) == 1);
+      for (const auto key : delta.added) REQUIRE(keys.emplace(delta.tier, key).second);
       std::uint64_t digest = 0;
-      for (const auto key : keys) digest ^= key;
+      for (const auto& [tier, key] : keys) digest ^= digest_of(key, tier);
       REQUIRE(delta.kv_keys == keys.size());
       REQUIRE(delta.kv_digest == digest);
     }
@@ -134,13 +136,14 @@ TEST_CASE("large changes travel in several deltas, each exact in itself; snapsho
 
   const auto chunks = book.snapshot();
   REQUIRE(chunks.size() == 2);
-  std::set<std::uint64_t> keys;
+  std::set<std::pair<fb::KvTier, std::uint64_t>> keys;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     CHECK(chunks[i].index == i);
     CHECK(chunks[i].total == 2);
     CHECK(chunks[i].as_of == 6);
     CHECK(chunks[i].keys.size() <= 10);
-    keys.insert(chunks[i].keys.begin(), chunks[i].keys.end());
+    CHECK(chunks[i].closed);
+    for (const auto key : chunks[i].keys) keys.emplace(chunks[i].tier, key);
   }
   CHECK(keys == indexer.keys);
 }
@@ -199,18 +202,127 @@ TEST_CASE("a group that begins with a clear replaces the set") {
   CHECK(book.announcement()->kv_health == fb::KvHealth::Partial);
 }
 
-TEST_CASE("blocks of another size than configured are reported in the reason") {
+TEST_CASE("a set with a hole says so in the delta that makes it; until then, and once it is filled, it is closed") {
+  ledger book(settings("m", 2));
+  follower indexer;
+  const auto closed = [&](std::vector<kv_event> events) {
+    book.on_events(group_of(book, std::move(events)));
+    const auto deltas = book.take_deltas();
+    indexer.follow(deltas, 2);
+    std::vector<bool> claims;
+    for (const auto& delta : deltas) claims.push_back(delta.closed);
+    return claims;
+  };
+  book.on_probe(answered(200));
+  CHECK(closed({stored(1, 5, 0)}) == std::vector{true, true, true});
+  CHECK(closed({removed_blocks{{1, 2, 3}, block_tier::gpu, std::nullopt}}) == std::vector{false, false});
+  CHECK_FALSE(book.snapshot()[0].closed);
+  stored_blocks on_host;
+  on_host.hashes = {4};
+  on_host.tier = block_tier::cpu;
+  CHECK(closed({on_host}) == std::vector{false});
+  CHECK(closed({stored(1, 3, 0)}) == std::vector{false, true});
+  CHECK(closed({all_cleared{}, stored(1, 3, 0)}) == std::vector{true, true});
+}
+
+TEST_CASE("tiers: a delta and a chunk are of one each") {
+  ledger book(settings());
+  follower indexer;
+  book.on_probe(answered(200));
+  stored_blocks on_host;
+  on_host.hashes = {2, 1};
+  on_host.tier = block_tier::cpu;
+  book.on_events(group_of(book, {stored(1, 3, 0), on_host}));
+  const auto deltas = book.take_deltas();
+  REQUIRE(deltas.size() == 2);
+  CHECK(deltas[0].cleared);
+  CHECK(deltas[0].tier == fb::KvTier::Device);
+  CHECK_FALSE(deltas[1].cleared);
+  CHECK(deltas[1].tier == fb::KvTier::Host);
+  indexer.follow(deltas);
+  const auto chunks = book.snapshot();
+  REQUIRE(chunks.size() == 2);
+  CHECK(chunks[0].keys == deltas[0].added);
+  CHECK(chunks[1].keys == deltas[1].added);
+  CHECK(chunks[1].tier == fb::KvTier::Host);
+  CHECK(book.keys() == 5);
+  CHECK(book.mirror_bytes() > 0);
+}
+
+TEST_CASE("the size of the keys' blocks: the engine's descriptor, then the agent's setting, then the engine's own") {
   auto s = settings();
-  s.engine.block_size = 16;
+  ledger plain(s);
+  s.canonical_block_size = 4;
+  ledger canonical(s);
+  s.engine.block_size = 6;
+  ledger particular(s);
+  for (auto* book : {&plain, &canonical, &particular}) {
+    auto probe = answered(200);
+    probe.metrics.emplace().block_size = 32;  // a hint, until there are events
+    book->on_probe(probe);
+    CHECK(book->announcement()->engine_block_size == 32U);
+    CHECK(book->on_events(group_of(*book, {stored(1, 6, 0)})));
+    CHECK(book->announcement()->engine_block_size == 2U);
+    CHECK(book->announcement()->kv_health == fb::KvHealth::Live);
+  }
+  CHECK(plain.announcement()->block_size == 2U);
+  CHECK(plain.keys() == 6);
+  CHECK(canonical.announcement()->block_size == 4U);
+  CHECK(canonical.keys() == 3);
+  CHECK(particular.announcement()->block_size == 6U);
+  CHECK(particular.keys() == 2);
+}
+
+TEST_CASE("blocks of another size than the engine began with are reported in the reason") {
+  ledger book(settings());
+  book.on_probe(answered(200));
+  auto other = stored(7, 2, 50);
+  other.hashes.pop_back();
+  other.block_size = 4;
+  book.on_events(group_of(book, {stored(1, 3, 0), other}));
+  const auto announcement = book.announcement();
+  CHECK(announcement->reason == "ready; its KV events have blocks of 4 tokens after blocks of 2: they are not used");
+  CHECK(announcement->kv_health == fb::KvHealth::Partial);
+  CHECK(announcement->block_size == 2U);
+  CHECK(book.keys() == 3);
+  CHECK(book.dropped()[drop_reason::block_size_mismatch] == 1);
+}
+
+TEST_CASE("batches of another data-parallel rank are left out and counted") {
+  auto s = settings();
+  s.engine.data_parallel_rank = 1;
   ledger book(s);
   book.on_probe(answered(200));
-  book.on_events(group_of(book, {stored(1, 3, 0)}));
-  const auto announcement = book.announcement();
-  CHECK(announcement->reason == "ready; its KV events have blocks of 2 tokens, not 16: they are not used");
-  CHECK(announcement->kv_health == fb::KvHealth::Partial);
-  CHECK(announcement->block_size == 16U);
+  CHECK(book.announcement()->data_parallel_rank == 1U);
+  auto group = group_of(book, {stored(1, 3, 0)});
+  group.batches[0].data_parallel_rank = 0;
+  book.on_events(group);
   CHECK(book.keys() == 0);
-  CHECK(book.dropped()[drop_reason::block_size_mismatch] == 1);
+  CHECK(book.dropped()[drop_reason::other_rank] == 1);
+  for (const auto rank : {std::optional<std::int64_t>(1), std::optional<std::int64_t>()}) {
+    group.batches[0].data_parallel_rank = rank;
+    book.on_events(group);
+    CHECK(book.keys() == 3);
+  }
+  CHECK(book.dropped()[drop_reason::other_rank] == 1);
+
+  ledger single(settings());
+  single.on_probe(answered(200));
+  group.generation = single.generation();
+  group.batches[0].data_parallel_rank = 3;
+  single.on_events(group);
+  CHECK(single.keys() == 3);
+  CHECK_FALSE(single.announcement()->data_parallel_rank.has_value());
+}
+
+TEST_CASE("what the parity probe found is a fact of the announcement") {
+  ledger book(settings());
+  book.on_probe(answered(200));
+  CHECK(book.announcement()->parity_problem.empty());
+  CHECK(book.set_parity_problem("keys differ"));
+  CHECK(book.announcement()->parity_problem == "keys differ");
+  CHECK_FALSE(book.set_parity_problem("keys differ"));
+  CHECK(book.set_parity_problem(""));
 }
 
 TEST_CASE("loads are numbered and carry rates; an engine without KV events says so") {

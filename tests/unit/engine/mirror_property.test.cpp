@@ -1,180 +1,176 @@
-#include <algorithm>
-#include <map>
-#include <random>
-#include <set>
+#include <array>
 
 #include <doctest/doctest.h>
 
-#include "actors/engine/mirror.hpp"
-
-// The mirror against an engine made for the purpose: a prefix cache whose true content is known at every
-// moment, block by block, as the whole prefix each block stands for.
+#include "actors/engine/kv_deltas.hpp"
+#include "tests/unit/engine/mirror_model.hpp"
 
 namespace {
 
+using namespace infernex;
 using namespace infernex::engine;
+using test::digest_of_all;
+using test::engine_shape;
+using test::is_closed;
+using test::membership;
+using test::random_engine;
 
-constexpr std::uint32_t block_size = 2;
-
-using prefix = std::vector<std::uint32_t>;
-
-block_key key_of(const prefix& tokens) {
-  return chain_keys({"m", "", "", block_size}, tokens, tokens.size() / block_size).back();
+std::set<membership> content(const mirror& m) {
+  std::set<membership> all;
+  std::size_t count = 0;
+  for (const auto& [tier, keys] : m.all_keys()) {
+    count += keys.size();
+    for (const auto key : keys) all.emplace(tier, key);
+  }
+  REQUIRE(count == all.size());
+  return all;
 }
 
-/// Emits events as an engine would, in random order, and knows what they should lead to.
-class random_engine {
- public:
-  explicit random_engine(std::uint64_t seed) : random_(seed) {}
+/// Where each key stands in a list.
+std::map<block_key, std::size_t> places(const std::vector<block_key>& keys) {
+  std::map<block_key, std::size_t> at;
+  for (std::size_t i = 0; i < keys.size(); ++i) at.emplace(keys[i], i);
+  REQUIRE(at.size() == keys.size());
+  return at;
+}
 
-  kv_event next() {
-    const auto choice = below(100);
-    if (choice == 0) {
-      copies_.clear();
-      return all_cleared{};
-    }
-    if (choice < 40 && !copies_.empty()) return remove_one();
-    return store_some();
-  }
+/// No key stands before (`forward`), or after, the one it follows.
+bool in_order(const std::vector<block_key>& keys, const std::map<block_key, block_key>& parents, bool forward) {
+  const auto at = places(keys);
+  return std::ranges::all_of(at, [&](const auto& one) {
+    const auto parent = at.find(parents.at(one.first));
+    return parent == at.end() || (parent->second < one.second) == forward;
+  });
+}
 
-  /// What the mirror must hold now.
-  std::set<block_key> truth() const {
-    std::set<block_key> keys;
-    for (const auto& [held, count] : copies_) keys.insert(key_of(held.first));
-    return keys;
-  }
-  std::set<std::uint64_t> cached_hashes() const {
-    std::set<std::uint64_t> hashes;
-    for (const auto& [held, count] : copies_) hashes.insert(hashes_.at(held.first));
-    return hashes;
-  }
-  /// The key of every block there ever was, by the engine's hash.
-  std::map<std::uint64_t, block_key> every_key() const {
-    std::map<std::uint64_t, block_key> keys;
-    for (const auto& [tokens, hash] : hashes_) keys[hash] = key_of(tokens);
-    return keys;
-  }
+/// Applies changes one key at a time, as an index does.
+struct follower {
+  std::set<membership> all;
+  std::size_t closed_steps = 0;
 
- private:
-  using held_block = std::pair<prefix, block_tier>;
-
-  std::size_t below(std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_); }
-
-  bool is_cached(const prefix& tokens) const {
-    return copies_.contains({tokens, block_tier::gpu}) || copies_.contains({tokens, block_tier::cpu});
-  }
-
-  std::uint64_t hash_of(const prefix& tokens) {
-    const auto [at, fresh] = hashes_.emplace(tokens, random_());
-    return at->second;
-  }
-
-  kv_event store_some() {
-    // Few distinct tokens, so that prefixes are shared and blocks are stored again.
-    prefix tokens;
-    stored_blocks event;
-    event.block_size = block_size;
-    event.tier = below(4) == 0 ? block_tier::cpu : block_tier::gpu;
-    const auto length = 1 + below(4);
-    // An engine stores after a block that is cached.
-    if (!copies_.empty() && below(3) != 0) {
-      auto at = copies_.begin();
-      std::advance(at, static_cast<std::ptrdiff_t>(below(copies_.size())));
-      tokens = at->first.first;
-      event.parent = hash_of(tokens);
-    }
-    for (std::size_t i = 0; i < length; ++i) {
-      for (std::uint32_t j = 0; j < block_size; ++j) {
-        tokens.push_back(static_cast<std::uint32_t>(below(2)));
-        event.tokens.push_back(tokens.back());
+  void follow(const key_difference& change, const std::map<block_key, block_key>& parents) {
+    if (change.cleared) all.clear();
+    const bool was_closed = is_closed(all, parents);
+    const auto check = [&] {
+      if (!was_closed || !change.closed) return;
+      REQUIRE(is_closed(all, parents));
+      ++closed_steps;
+    };
+    for (const auto& [tier, removed, added] : change.changes) {
+      REQUIRE_FALSE((removed.empty() && added.empty()));
+      REQUIRE(in_order(removed, parents, false));
+      REQUIRE(in_order(added, parents, true));
+      for (const auto key : removed) {
+        REQUIRE(all.erase({tier, key}) == 1);
+        check();
       }
-      event.hashes.push_back(hash_of(tokens));
-      ++copies_[{tokens, event.tier}];
+      for (const auto key : added) {
+        REQUIRE(all.emplace(tier, key).second);
+        check();
+      }
     }
-    return event;
+    REQUIRE(change.closed == is_closed(all, parents));
   }
-
-  kv_event remove_one() {
-    auto at = copies_.begin();
-    std::advance(at, static_cast<std::ptrdiff_t>(below(copies_.size())));
-    removed_blocks event{{hash_of(at->first.first)}, at->first.second, std::nullopt};
-    if (--at->second == 0) copies_.erase(at);
-    return event;
-  }
-
-  std::mt19937_64 random_;
-  std::map<held_block, std::uint32_t> copies_;
-  std::map<prefix, std::uint64_t> hashes_;
 };
 
-std::set<block_key> content(const mirror& m) {
-  const auto keys = m.all_keys();
-  return {keys.begin(), keys.end()};
+/// Applies deltas as they come over the bus.
+struct receiver {
+  std::set<membership> all;
+  void follow(const std::vector<fb::KvDeltaT>& deltas, const std::map<block_key, block_key>& parents) {
+    for (const auto& delta : deltas) {
+      if (delta.cleared) all.clear();
+      for (const auto key : delta.removed) REQUIRE(all.erase({delta.tier, key}) == 1);
+      for (const auto key : delta.added) REQUIRE(all.emplace(delta.tier, key).second);
+      REQUIRE(delta.kv_keys == all.size());
+      REQUIRE(delta.kv_digest == digest_of_all(all));
+      if (delta.closed) REQUIRE(is_closed(all, parents));
+    }
+    if (!deltas.empty()) REQUIRE(deltas.back().closed == is_closed(all, parents));
+  }
+};
+
+void run(std::uint64_t seed, engine_shape shape, int steps, std::size_t& closed_steps) {
+  CAPTURE(seed);
+  random_engine engine(seed, shape);
+  mirror m({"m", shape.canonical_size, 100'000, 1000});
+  follower index;
+  receiver bus;
+  published_set published;
+  std::mt19937_64 random(seed);
+  for (int step = 0; step < steps; ++step) {
+    m.apply(engine.next());
+    if (random() % 5 != 0) continue;
+    const auto truth = engine.truth();
+    REQUIRE(content(m) == truth);
+    REQUIRE(m.keys() == truth.size());
+    REQUIRE(m.digest() == digest_of_all(truth));
+    REQUIRE(m.closed() == is_closed(truth, engine.parents()));
+    for (const auto& [tier, keys] : m.all_keys()) REQUIRE(in_order(keys, engine.parents(), true));
+    const auto change = m.take_difference();
+    index.follow(change, engine.parents());
+    REQUIRE(index.all == truth);
+    bus.follow(deltas_of(change, published, 3), engine.parents());
+    REQUIRE(bus.all == truth);
+    REQUIRE(m.take_difference().empty());
+  }
+  CHECK(m.dropped()[drop_reason::unknown_block] == 0);
+  CHECK(m.parked() == 0);
+  closed_steps += index.closed_steps;
 }
 
+constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 10> sizes{
+    {{2, 2}, {1, 1}, {16, 16}, {2, 8}, {8, 2}, {3, 2}, {2, 3}, {6, 4}, {4, 6}, {33, 16}}};
+
 TEST_CASE("property: after every event the mirror holds exactly what the engine caches, and its differences add up") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    CAPTURE(seed);
-    random_engine engine(seed);
-    mirror m({"m", std::nullopt, 100'000, 1000});
-    std::set<block_key> followed;
-    std::uint64_t followed_digest = 0;
-    for (int step = 0; step < 400; ++step) {
-      m.apply(engine.next());
-      if (step % 7 != 0) continue;
-      const auto truth = engine.truth();
-      REQUIRE(content(m) == truth);
-      REQUIRE(m.keys() == truth.size());
-      const auto change = m.take_difference();
-      if (change.cleared) followed.clear();
-      for (const auto key : change.removed) REQUIRE(followed.erase(key) == 1);
-      for (const auto key : change.added) REQUIRE(followed.insert(key).second);
-      REQUIRE(followed == truth);
-      followed_digest = 0;
-      for (const auto key : followed) followed_digest ^= key;
-      REQUIRE(m.digest() == followed_digest);
-    }
-    CHECK(m.dropped()[drop_reason::unknown_block] == 0);
-    CHECK(m.parked() == 0);
+  std::size_t closed_steps = 0;
+  for (const auto& [engine_size, canonical_size] : sizes) {
+    CAPTURE(engine_size);
+    CAPTURE(canonical_size);
+    for (std::uint64_t seed = 1; seed <= 8; ++seed)
+      run(seed, {engine_size, canonical_size, seed % 2 == 0, seed % 4 < 2}, 150, closed_steps);
   }
+  CHECK(closed_steps > 1000);
 }
 
 TEST_CASE("property: a mirror that joins late never claims a block the engine does not cache") {
-  for (std::uint64_t seed = 100; seed < 140; ++seed) {
-    CAPTURE(seed);
-    random_engine engine(seed);
-    mirror m({"m", std::nullopt, 100'000, 64});
-    for (int step = 0; step < 100; ++step) engine.next();  // lost
+  for (const auto& [engine_size, canonical_size] : sizes) {
+    CAPTURE(engine_size);
+    CAPTURE(canonical_size);
     std::size_t held = 0;
-    for (int step = 0; step < 300; ++step) {
-      m.apply(engine.next());
-      const auto truth = engine.truth();
-      for (const auto key : m.all_keys()) REQUIRE(truth.contains(key));
-      held += m.keys();
+    for (std::uint64_t seed = 100; seed < 104; ++seed) {
+      CAPTURE(seed);
+      random_engine engine(seed, {engine_size, canonical_size, false, true});
+      mirror m({"m", canonical_size, 100'000, 64});
+      for (int step = 0; step < 50; ++step) engine.next();  // lost
+      for (int step = 0; step < 100; ++step) {
+        m.apply(engine.next());
+        if (step % 5 != 0) continue;
+        const auto truth = engine.truth();
+        for (const auto& one : content(m)) REQUIRE(truth.contains(one));
+        held += m.keys();
+      }
     }
     CHECK(held > 0);
   }
 }
 
 TEST_CASE("property: the order in which stores arrive does not matter") {
-  for (std::uint64_t seed = 200; seed < 220; ++seed) {
-    CAPTURE(seed);
-    random_engine engine(seed);
-    std::vector<kv_event> stores;
-    while (stores.size() < 60) {
-      auto event = engine.next();
-      if (std::holds_alternative<stored_blocks>(event)) stores.push_back(std::move(event));
+  for (const auto& [engine_size, canonical_size] : sizes) {
+    CAPTURE(engine_size);
+    CAPTURE(canonical_size);
+    for (std::uint64_t seed = 200; seed < 203; ++seed) {
+      CAPTURE(seed);
+      random_engine engine(seed, {engine_size, canonical_size, false, false});
+      std::vector<kv_event> stores;
+      while (stores.size() < 60) stores.push_back(engine.store_some());
+      std::mt19937_64 random(seed);
+      std::ranges::shuffle(stores, random);
+      mirror m({"m", canonical_size, 100'000, 10'000});
+      for (const auto& event : stores) m.apply(event);
+      CHECK(content(m) == engine.truth());
+      CHECK(m.parked() == 0);
+      CHECK(m.complete());
     }
-    const auto keys = engine.every_key();
-    std::set<block_key> expected;
-    for (const auto& event : stores)
-      for (const auto hash : std::get<stored_blocks>(event).hashes) expected.insert(keys.at(hash));
-    std::mt19937_64 random(seed);
-    std::ranges::shuffle(stores, random);
-    mirror m({"m", std::nullopt, 100'000, 10'000});
-    for (const auto& event : stores) m.apply(event);
-    CHECK(content(m) == expected);
-    CHECK(m.parked() == 0);
   }
 }
 
