@@ -1,5 +1,4 @@
 #include <iostream>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
@@ -9,19 +8,6 @@
 #include "nodes/role_options.hpp"
 
 namespace infernex::nodes {
-
-namespace {
-
-/// `INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]]`.
-discovery::engine_descriptor parse_engine(const std::string& text) {
-  discovery::engine_descriptor engine;
-  std::istringstream parts(text);
-  for (auto* field : {&engine.instance, &engine.url, &engine.kv_events, &engine.kv_replay})
-    std::getline(parts, *field, ',');
-  return engine;
-}
-
-}  // namespace
 
 void add_agent(CLI::App& app, action& chosen) {
   auto* command = app.add_subcommand("agent", "The adapter beside one engine, or many");
@@ -34,7 +20,14 @@ void add_agent(CLI::App& app, action& chosen) {
       auto settings = load(*options);
       if (!settings) return 1;
       if (options->port) settings->agent.admin_port = *options->port;
-      for (const auto& text : *engines) settings->agent.engines.push_back(parse_engine(text));
+      for (const auto& text : *engines) {
+        auto engine = discovery::parse_descriptor(text);
+        if (!engine) {
+          std::cerr << "infernex agent: --engine: " << engine.failure().detail << '\n';
+          return 1;
+        }
+        settings->agent.engines.push_back(*std::move(engine));
+      }
       if (const auto mistakes = discovery::find_mistakes(settings->agent.engines); !mistakes.empty()) {
         for (const auto& one : mistakes) std::cerr << "infernex agent: " << discovery::render(one) << '\n';
         return 1;

@@ -22,16 +22,19 @@ void read_engine(config::section& at, discovery::engine_descriptor& into) {
                     {"decode", fb::EngineRole::Decode}})
       .read("node", into.node)
       .read("pd_group", into.pd_group)
-      .read("block_size", into.block_size, 1, 65'536);
+      .read("block_size", into.block_size, 1, 65'536)
+      .read("data_parallel_size", into.data_parallel_size, 1, 1024);
 }
 
 void read_engines(config::section& agent, std::vector<discovery::engine_descriptor>& into) {
   auto entries = agent.list("engines");
   for (auto& at : entries) read_engine(at, into.emplace_back());
-  for (const auto& mistake : discovery::find_mistakes(into))
+  const auto mistakes = discovery::find_mistakes(into);
+  for (const auto& mistake : mistakes)
     // An absent key has been reported already, as such.
     if (mistake.index < entries.size() && entries[mistake.index].has(mistake.key))
       entries[mistake.index].complain(mistake.key, mistake.message);
+  if (mistakes.empty()) into = discovery::expand_ranks(into);
 }
 
 void read_metrics(config::section& agent, std::vector<engine::metric_source>& into) {
@@ -68,6 +71,7 @@ void read_agent(config::section at, engine::settings& into) {
       .read("scrape_timeout", into.scrape_timeout, 10ms, 60s)
       .read("models_interval", into.models_interval, 100ms, 1h)
       .read("announce_interval", into.announce_interval, 100ms, 60s)
+      .read("canonical_block_size", into.canonical_block_size, 1, 65'536)
       .read("max_blocks", into.max_blocks, 1, 1'000'000'000)
       .read("message_keys", into.message_keys, 1, 60'000)
       .read("admin_port", into.admin_port, 0, 65'535)

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace infernex::discovery {
 
@@ -13,19 +15,22 @@ namespace {
 constexpr std::size_t max_engines = 4096;
 constexpr std::size_t max_name_bytes = 200;
 constexpr std::uint32_t max_block_size = 65'536;
+constexpr std::uint32_t max_ranks = 1024;
+constexpr std::uint32_t max_port = 65'535;
 
 std::string quoted(std::string_view text) { return '"' + std::string(text.substr(0, 80)) + '"'; }
 
-bool is_port(std::string_view text) {
-  unsigned port = 0;
+std::optional<std::uint32_t> port_of(std::string_view text) {
+  std::uint32_t port = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return problem == std::errc{} && end == text.data() + text.size() && port >= 1 && port <= 65'535;
+  if (problem != std::errc{} || end != text.data() + text.size() || port < 1 || port > max_port) return std::nullopt;
+  return port;
 }
 
 /// `host:port`, the host not empty; an IPv6 address stands in brackets.
 bool is_host_and_port(std::string_view text) {
   const auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || !is_port(text.substr(colon + 1))) return false;
+  if (colon == std::string_view::npos || colon == 0 || !port_of(text.substr(colon + 1))) return false;
   const auto host = text.substr(0, colon);
   if (host.front() == '[') return host.size() > 2 && host.back() == ']';
   return host.find_first_of(":/ @?#") == std::string_view::npos;
@@ -44,6 +49,68 @@ bool is_zmq_endpoint(std::string_view text) {
   return (text.starts_with("ipc://") || text.starts_with("inproc://")) && text.find("://") + 3 < text.size();
 }
 
+struct tcp_endpoint {
+  std::string_view host;
+  std::uint32_t port = 0;
+};
+
+/// Unset: not tcp, or not an endpoint.
+std::optional<tcp_endpoint> tcp_endpoint_of(std::string_view endpoint) {
+  if (!endpoint.starts_with("tcp://")) return std::nullopt;
+  const auto colon = endpoint.rfind(':');
+  const auto port = port_of(endpoint.substr(colon + 1));
+  if (!port) return std::nullopt;
+  return tcp_endpoint{endpoint.substr(0, colon), *port};
+}
+
+std::string endpoint_of_rank(const std::string& endpoint, std::uint32_t rank) {
+  if (endpoint.empty() || rank == 0) return endpoint;
+  if (const auto tcp = tcp_endpoint_of(endpoint))
+    return std::string(tcp->host) + ':' + std::to_string(tcp->port + rank);
+  return endpoint + "_dp" + std::to_string(rank);
+}
+
+/// The engine itself, if it has no ranks.
+std::vector<engine_descriptor> ranks_of(const engine_descriptor& engine) {
+  if (engine.data_parallel_size == 1) return {engine};
+  std::vector<engine_descriptor> ranks;
+  for (std::uint32_t rank = 0; rank < engine.data_parallel_size; ++rank) {
+    auto& one = ranks.emplace_back(engine);
+    one.instance += "-dp" + std::to_string(rank);
+    one.kv_events = endpoint_of_rank(engine.kv_events, rank);
+    one.kv_replay = endpoint_of_rank(engine.kv_replay, rank);
+    one.data_parallel_size = 1;
+    one.data_parallel_rank = rank;
+  }
+  return ranks;
+}
+
+/// Key and message.
+using mistake = std::pair<std::string, std::string>;
+
+/// What goes wrong only because there are ranks.
+std::vector<mistake> rank_mistakes(const engine_descriptor& engine) {
+  const auto size = engine.data_parallel_size;
+  if (size == 0 || size > max_ranks) return {{"data_parallel_size", "between 1 and " + std::to_string(max_ranks)}};
+  std::vector<mistake> mistakes;
+  const auto events = tcp_endpoint_of(engine.kv_events);
+  const auto replay = tcp_endpoint_of(engine.kv_replay);
+  const auto last = [size](const tcp_endpoint& first) { return first.port + size - 1; };
+  const auto check_range = [&](const char* key, const std::optional<tcp_endpoint>& first) {
+    if (first && last(*first) > max_port)
+      mistakes.emplace_back(key, "the last of " + std::to_string(size) + " ranks would have port " +
+                                     std::to_string(last(*first)) + ", above " + std::to_string(max_port));
+  };
+  check_range("kv_events", events);
+  check_range("kv_replay", replay);
+  if (size > 1 && events && replay && events->host == replay->host && events->port <= last(*replay) &&
+      replay->port <= last(*events))
+    mistakes.emplace_back("kv_replay", "the ports of " + std::to_string(size) +
+                                           " ranks overlap those of kv_events: a distance of at least " +
+                                           std::to_string(size) + " is needed");
+  return mistakes;
+}
+
 std::optional<std::string> name_mistake(std::string_view name) {
   if (name.empty()) return "a name is required";
   if (name.size() > max_name_bytes) return "at most " + std::to_string(max_name_bytes) + " bytes";
@@ -59,7 +126,8 @@ std::string render(const descriptor_mistake& mistake) {
 
 std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor> engines) {
   std::vector<descriptor_mistake> mistakes;
-  std::map<std::string_view, std::size_t> first_use;
+  std::map<std::string, std::size_t> first_use;
+  std::uint64_t agents = 0;
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const auto& engine = engines[i];
     const auto complain = [&mistakes, i](std::string key, std::string message) {
@@ -67,9 +135,14 @@ std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor>
     };
     if (auto mistake = name_mistake(engine.instance)) {
       complain("instance", *mistake);
-    } else if (auto [first, fresh] = first_use.emplace(engine.instance, i); !fresh) {
-      complain("instance",
-               quoted(engine.instance) + " is already the name of engines[" + std::to_string(first->second) + "]");
+    } else if (engine.data_parallel_size <= max_ranks) {
+      for (const auto& rank : ranks_of(engine)) {
+        const auto [first, fresh] = first_use.emplace(rank.instance, i);
+        if (fresh) continue;
+        complain("instance",
+                 quoted(rank.instance) + " is already the name of engines[" + std::to_string(first->second) + "]");
+        break;
+      }
     }
     if (!engine.model.empty())
       if (auto mistake = name_mistake(engine.model)) complain("model", *mistake);
@@ -83,10 +156,31 @@ std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor>
     if (!engine.kv_replay.empty() && engine.kv_events.empty()) complain("kv_replay", "of no use without kv_events");
     if (engine.block_size && (*engine.block_size == 0 || *engine.block_size > max_block_size))
       complain("block_size", "between 1 and " + std::to_string(max_block_size));
+    for (auto& [key, message] : rank_mistakes(engine)) complain(std::move(key), std::move(message));
+    const bool had_room = agents <= max_engines;
+    agents += engine.data_parallel_size;
+    if (had_room && agents > max_engines)
+      complain("instance", "at most " + std::to_string(max_engines) + " engines an agent, ranks counted");
   }
-  if (engines.size() > max_engines)
-    mistakes.push_back({max_engines, "instance", "at most " + std::to_string(max_engines) + " engines an agent"});
   return mistakes;
+}
+
+std::vector<engine_descriptor> expand_ranks(std::span<const engine_descriptor> engines) {
+  std::vector<engine_descriptor> expanded;
+  for (const auto& engine : engines) std::ranges::move(ranks_of(engine), std::back_inserter(expanded));
+  return expanded;
+}
+
+result<engine_descriptor> parse_descriptor(std::string_view text) {
+  engine_descriptor engine;
+  for (auto* field : {&engine.instance, &engine.url, &engine.kv_events, &engine.kv_replay}) {
+    const auto end = std::min(text.find(','), text.size());
+    *field = text.substr(0, end);
+    if (end == text.size()) return engine;
+    text.remove_prefix(end + 1);
+  }
+  return error{errc::invalid_config,
+               "INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]]: nothing is known to follow, not " + quoted(text)};
 }
 
 result<std::vector<engine_descriptor>> checked(std::vector<engine_descriptor> engines) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/discovery/engine_descriptor.hpp"
@@ -22,8 +23,18 @@ struct descriptor_mistake {
 /// `engines[2].url: an http:// URL with host and port, not "localhost"`.
 std::string render(const descriptor_mistake& mistake);
 
-/// Every mistake in the list, in order of the entries; empty if it can be used.
+/// Every mistake in the list, in order of the entries; empty if it can be used. Ranks that the list would be expanded
+/// into are looked at as well: names taken twice, ports out of range or of two uses.
 std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor> engines);
+
+/// The list with each engine of several data-parallel ranks replaced by its ranks, as vLLM numbers them: the same URL,
+/// event endpoints whose tcp port is the rank higher (other endpoints: with `_dp<rank>` behind, from rank 1 on).
+/// Precondition: no mistakes.
+std::vector<engine_descriptor> expand_ranks(std::span<const engine_descriptor> engines);
+
+/// An engine in one argument, `INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]]`. Errors: invalid_config, for more fields. What the
+/// fields say is not looked at.
+result<engine_descriptor> parse_descriptor(std::string_view text);
 
 /// The list itself, if it can be used. Errors: invalid_config, with every mistake in the detail.
 result<std::vector<engine_descriptor>> checked(std::vector<engine_descriptor> engines);

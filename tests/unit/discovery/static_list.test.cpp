@@ -7,7 +7,9 @@ namespace {
 using infernex::errc;
 using infernex::discovery::checked;
 using infernex::discovery::engine_descriptor;
+using infernex::discovery::expand_ranks;
 using infernex::discovery::find_mistakes;
+using infernex::discovery::parse_descriptor;
 using infernex::discovery::render;
 
 engine_descriptor good(std::string instance) {
@@ -71,6 +73,82 @@ TEST_CASE("a replay endpoint alone is a mistake, names are bounded") {
   CHECK(find_mistakes(std::vector{alone}).size() == 1);
   CHECK(find_mistakes(std::vector{good(std::string(201, 'x'))}).size() == 1);
   CHECK(find_mistakes(std::vector{good("line\nbreak")}).size() == 1);
+}
+
+TEST_CASE("an engine of several data-parallel ranks becomes as many engines, with endpoints of their own") {
+  auto several = good("big");
+  several.kv_replay = "tcp://127.0.0.1:6557";
+  several.data_parallel_size = 3;
+  auto local = good("local");
+  local.kv_events = "ipc:///run/kv.sock";
+  local.kv_replay.clear();
+  local.data_parallel_size = 2;
+  const std::vector list{good("e0"), several, local};
+  CHECK(find_mistakes(list).empty());
+  const auto expanded = expand_ranks(list);
+  REQUIRE(expanded.size() == 6);
+  CHECK(expanded[0] == list[0]);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const auto& one = expanded[1 + rank];
+    CHECK(one.instance == "big-dp" + std::to_string(rank));
+    CHECK(one.url == several.url);
+    CHECK(one.kv_events == "tcp://127.0.0.1:" + std::to_string(5557 + rank));
+    CHECK(one.kv_replay == "tcp://127.0.0.1:" + std::to_string(6557 + rank));
+    CHECK(one.data_parallel_rank == rank);
+    CHECK(one.data_parallel_size == 1);
+  }
+  CHECK(expanded[4].kv_events == "ipc:///run/kv.sock");
+  CHECK(expanded[5].kv_events == "ipc:///run/kv.sock_dp1");
+  CHECK(expanded[5].kv_replay.empty());
+  CHECK(find_mistakes(expanded).empty());
+  CHECK(expand_ranks(expanded) == expanded);
+}
+
+TEST_CASE("ranks: what only they make wrong is found at the entry that has them") {
+  auto overlapping = good("a");  // 5557 and 5558: rank 1's events are where rank 0 replays
+  overlapping.data_parallel_size = 2;
+  auto too_high = good("b");
+  too_high.kv_replay = "tcp://127.0.0.1:65535";
+  too_high.data_parallel_size = 2;
+  auto none = good("c");
+  none.data_parallel_size = 0;
+  auto named_alike = good("d-dp1");
+  auto ranks = good("d");
+  ranks.kv_replay.clear();
+  ranks.data_parallel_size = 2;
+  const auto mistakes = find_mistakes(std::vector{overlapping, too_high, none, named_alike, ranks});
+  REQUIRE(mistakes.size() == 4);
+  CHECK(render(mistakes[0]) ==
+        "engines[0].kv_replay: the ports of 2 ranks overlap those of kv_events: a distance of at least 2 is needed");
+  CHECK(render(mistakes[1]) == "engines[1].kv_replay: the last of 2 ranks would have port 65536, above 65535");
+  CHECK(render(mistakes[2]) == "engines[2].data_parallel_size: between 1 and 1024");
+  CHECK(render(mistakes[3]) == "engines[4].instance: \"d-dp1\" is already the name of engines[3]");
+
+  auto many = good("m");
+  many.kv_replay.clear();
+  many.data_parallel_size = 1000;
+  std::vector<engine_descriptor> crowd(5, many);
+  for (std::size_t i = 0; i < crowd.size(); ++i) crowd[i].instance += std::to_string(i);
+  const auto crowded = find_mistakes(crowd);
+  REQUIRE(crowded.size() == 1);
+  CHECK(crowded[0].index == 4);
+}
+
+TEST_CASE("an engine in one argument: up to four fields") {
+  const auto full = parse_descriptor("e,http://h:1,tcp://h:2,tcp://h:3");
+  REQUIRE(full.ok());
+  CHECK(full->instance == "e");
+  CHECK(full->url == "http://h:1");
+  CHECK(full->kv_events == "tcp://h:2");
+  CHECK(full->kv_replay == "tcp://h:3");
+  const auto brief = parse_descriptor("e,http://h:1");
+  REQUIRE(brief.ok());
+  CHECK(brief->kv_events.empty());
+  REQUIRE(parse_descriptor("").ok());
+  const auto more = parse_descriptor("e,http://h:1,tcp://h:2,tcp://h:3,prefill");
+  REQUIRE_FALSE(more.ok());
+  CHECK(more.failure().detail.find("\"prefill\"") != std::string::npos);
+  CHECK_FALSE(parse_descriptor("e,,,,").ok());
 }
 
 }  // namespace
