@@ -19,10 +19,10 @@ using state = fb::EngineState;
 
 constexpr std::uint32_t block_size = 4;
 
-std::set<std::uint64_t> keys_of(std::uint32_t token, std::size_t blocks) {
-  std::vector<std::uint32_t> tokens(blocks * block_size);
+std::set<std::uint64_t> keys_of(std::uint32_t token, std::size_t blocks, std::uint32_t size = block_size) {
+  std::vector<std::uint32_t> tokens(blocks * size);
   for (std::uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = token + i;
-  const auto keys = engine::chain_keys({"org/model", "", "", block_size}, tokens, blocks);
+  const auto keys = engine::chain_keys({"org/model", "", "", size}, tokens, blocks);
   return {keys.begin(), keys.end()};
 }
 
@@ -57,8 +57,7 @@ struct fixture {
     REQUIRE(made.ok());
     return *std::move(made);
   }
-  void start_agent() {
-    engine::settings with;
+  void start_agent(engine::settings with = {}) {
     auto& e = with.engines.emplace_back();
     e.instance = "e0";
     e.url = engine.url();
@@ -132,6 +131,40 @@ TEST_CASE_FIXTURE(fixture, "announcements, deltas and snapshots say the same, ex
   REQUIRE(eventually([&] { return index.last_snapshot().complete; }));
   CHECK(index.last_snapshot().keys == expected);
   CHECK(index.last_snapshot().as_of == index.with([](const auto& f) { return f.sequence; }));
+}
+
+TEST_CASE_FIXTURE(fixture, "tiers and another block size: offloaded without tokens, mapped to canonical blocks") {
+  const auto offloaded = [](const std::vector<std::uint64_t>& hashes) {
+    auto w = test::batch_of(1);
+    w.array(8).text("BlockStored").numbers(hashes).nil().numbers({}).number(0).nil().text("CPU").nil();
+    return w.number(0).bytes();
+  };
+  engine::settings with;
+  with.canonical_block_size = 2 * block_size;
+  start_agent(with);
+  wait_for_live();
+  engine.publish(stored(1, 0, 5));
+  engine.publish(offloaded({1, 2, 3}));
+  const auto two = keys_of(0, 2, 2 * block_size);
+  const auto first = *keys_of(0, 1, 2 * block_size).begin();
+  CHECK(
+      eventually([&] { return index.with([&](const auto& f) { return f.keys == two && f.elsewhere.size() == 1; }); }));
+  CHECK(index.with([&](const auto& f) { return f.elsewhere.contains({fb::KvTier::Host, first}) && f.closed; }));
+  CHECK(index.exact());
+  CHECK(eventually([&] { return index.with([](const auto& f) { return f.announced.kv_keys == 3; }); }));
+  CHECK(index.with([](const auto& f) { return f.announced.block_size == 2 * block_size; }));
+  CHECK(index.with([](const auto& f) { return f.announced.engine_block_size == block_size; }));
+
+  engine.publish(removed({1}));
+  CHECK(eventually([&] { return index.keys().size() == 1; }));
+  CHECK_FALSE(index.with([](const auto& f) { return f.closed; }));
+  index.ask_snapshot("org/model", "e0");
+  REQUIRE(eventually([&] { return index.last_snapshot().complete; }));
+  CHECK(index.last_snapshot().keys == index.keys());
+  CHECK(index.last_snapshot().elsewhere.size() == 1);
+  CHECK_FALSE(index.last_snapshot().closed);
+  CHECK(eventually(
+      [&] { return metrics.render().find("infernex_agent_mirror_bytes{instance=\"e0\"}") != std::string::npos; }));
 }
 
 TEST_CASE_FIXTURE(fixture, "a hundred thousand blocks travel in messages under 512 KiB, exactly") {

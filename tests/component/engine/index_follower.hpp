@@ -5,11 +5,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "actors/runtime/bus.hpp"
+#include "messages/kv_digest.hpp"
 
 namespace infernex::test {
 
@@ -21,7 +23,9 @@ class index_follower {
     std::size_t announcements = 0;
     std::size_t loads = 0;
     fb::EngineLoadT load;
-    std::set<std::uint64_t> keys;
+    std::set<std::uint64_t> keys;  // on the device
+    std::set<std::pair<fb::KvTier, std::uint64_t>> elsewhere;
+    bool closed = false;
     std::uint64_t sequence = 0;
     std::uint64_t figures_keys = 0;
     std::uint64_t figures_digest = 0;
@@ -30,7 +34,9 @@ class index_follower {
     bool in_order = true;
   };
   struct snapshot {
-    std::set<std::uint64_t> keys;
+    std::set<std::uint64_t> keys;  // on the device
+    std::set<std::pair<fb::KvTier, std::uint64_t>> elsewhere;
+    bool closed = false;
     std::uint64_t as_of = 0;
     std::size_t chunks = 0;
     std::size_t largest = 0;
@@ -73,7 +79,8 @@ class index_follower {
     return with([](const facts& f) {
       std::uint64_t digest = 0;
       for (const auto key : f.keys) digest ^= key;
-      return f.in_order && f.figures_keys == f.keys.size() && f.figures_digest == digest;
+      for (const auto& [tier, key] : f.elsewhere) digest ^= digest_of(key, tier);
+      return f.in_order && f.figures_keys == f.keys.size() + f.elsewhere.size() && f.figures_digest == digest;
     });
   }
 
@@ -86,8 +93,14 @@ class index_follower {
     chunks_ = taken(messages_.subscribe(
         subject<fb::KvSnapshotChunk>{inbox}, {lane::rpc, {}, 1024}, [this](inbound<fb::KvSnapshotChunk>&& in) {
           const std::lock_guard lock(guard_);
-          const auto keys = elements(in.message->keys());
-          snapshot_.keys.insert(keys.begin(), keys.end());
+          const auto tier = in.message->tier();
+          for (const auto key : elements(in.message->keys())) {
+            if (tier == fb::KvTier::Device)
+              snapshot_.keys.insert(key);
+            else
+              snapshot_.elsewhere.emplace(tier, key);
+          }
+          snapshot_.closed = in.message->closed();
           snapshot_.as_of = in.message->as_of();
           snapshot_.largest = std::max(snapshot_.largest, in.message.data().bytes().size());
           snapshot_.complete = ++snapshot_.chunks == in.message->total();
@@ -115,10 +128,17 @@ class index_follower {
     ++state_.deltas;
     if (delta.cleared()) {
       state_.keys.clear();
+      state_.elsewhere.clear();
       ++state_.clears;
     }
-    for (const auto key : elements(delta.removed())) state_.keys.erase(key);
-    for (const auto key : elements(delta.added())) state_.keys.insert(key);
+    if (delta.tier() == fb::KvTier::Device) {
+      for (const auto key : elements(delta.removed())) state_.keys.erase(key);
+      for (const auto key : elements(delta.added())) state_.keys.insert(key);
+    } else {
+      for (const auto key : elements(delta.removed())) state_.elsewhere.erase({delta.tier(), key});
+      for (const auto key : elements(delta.added())) state_.elsewhere.emplace(delta.tier(), key);
+    }
+    state_.closed = delta.closed();
     state_.figures_keys = delta.kv_keys();
     state_.figures_digest = delta.kv_digest();
   }
