@@ -190,7 +190,8 @@ key_difference chain_set::take_difference() {
     change.added = take(added_[tier], tier, true);
     if (!change.removed.empty() || !change.added.empty()) result.changes.push_back(std::move(change));
   }
-  had_holes_ = holes_ > 0;
+  // One that is still there shows again if it matters: each wrong order leaves a hole after one of its events.
+  had_holes_ = false;
   result.closed = closed();
   return result;
 }

@@ -109,7 +109,7 @@ class chain_set {
   std::uint64_t keys_ = 0;
   std::uint64_t digest_ = 0;
   std::uint64_t holes_ = 0;
-  // There was a hole since the last difference: events may not have come in the order of the chains.
+  // An event since the last difference left a hole: they may not have come in the order of the chains.
   bool had_holes_ = false;
   // In the order of the first event. An entry is listed at most once, and kept until the list is taken.
   std::array<std::vector<node>, kv_tiers> added_;

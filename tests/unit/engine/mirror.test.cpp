@@ -197,18 +197,12 @@ TEST_CASE("groups: a block stored for two of them is held until both have remove
   CHECK(m.keys() == 0);
 }
 
-TEST_CASE("a thousand copies of a block, a hundred thousand names of a key") {
-  mirror m({"m", std::nullopt, 200'000, 100});
-  for (int i = 0; i < 1000; ++i) m.apply(stored(1, std::nullopt, 0, 1));
-  for (std::uint64_t hash = 2; hash < 100'000; ++hash) m.apply(stored(hash, std::nullopt, 0, 1));
-  CHECK(m.keys() == 1);
-  for (int i = 0; i < 1000; ++i) {
+TEST_CASE("hundreds of copies of a block") {
+  mirror m(small);
+  for (int i = 0; i < 600; ++i) m.apply(stored(1, std::nullopt, 0, 1));
+  for (int i = 0; i < 600; ++i) {
     REQUIRE(m.keys() == 1);
     m.apply(removed_blocks{{1}, block_tier::gpu, std::nullopt});
-  }
-  for (std::uint64_t hash = 2; hash < 100'000; ++hash) {
-    REQUIRE(m.keys() == 1);
-    m.apply(removed_blocks{{hash}, block_tier::gpu, std::nullopt});
   }
   CHECK(m.keys() == 0);
   CHECK(m.dropped()[drop_reason::unknown_block] == 0);
@@ -373,12 +367,12 @@ TEST_CASE("another canonical size: an image in any overlapping block, once, and 
 TEST_CASE("memory is counted, and given back") {
   mirror m({"m", std::nullopt, 1'000'000, 100});
   std::uint64_t hash = 1;
-  for (std::uint32_t prompt = 0; prompt < 1000; ++prompt, hash += 100)
+  for (std::uint32_t prompt = 0; prompt < 200; ++prompt, hash += 100)
     m.apply(stored(hash, std::nullopt, prompt * 1000, 100));
-  CHECK(m.keys() == 100'000);
+  CHECK(m.keys() == 20'000);
   m.take_difference();
-  CHECK(m.bytes() > 100'000 * 50);
-  CHECK(m.bytes() < 100'000 * 100);
+  CHECK(m.bytes() > 20'000 * 50);
+  CHECK(m.bytes() < 20'000 * 100);
   m.clear();
   CHECK(m.bytes() < 1000);
 }

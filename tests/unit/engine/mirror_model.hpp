@@ -35,6 +35,8 @@ struct engine_shape {
   bool groups = false;
   /// Events that repeat known blocks without their tokens, as offloading does.
   bool tokenless = true;
+  /// No block goes without all that follow it, whatever their order: holes are rare and short.
+  bool orderly = false;
 };
 
 class random_engine {
@@ -170,7 +172,7 @@ class random_engine {
     removed_blocks event;
     event.tier = chosen.tier;
     if (shape_.groups) event.group = chosen.group;
-    const auto how = below(3);
+    const auto how = shape_.orderly ? 1 : below(3);
     std::vector<prefix> blocks{chosen.block};
     if (how > 0)
       for (const auto& [each, count] : copies_)

@@ -126,8 +126,8 @@ TEST_CASE("property: after every event the mirror holds exactly what the engine 
   for (const auto& [engine_size, canonical_size] : sizes) {
     CAPTURE(engine_size);
     CAPTURE(canonical_size);
-    for (std::uint64_t seed = 1; seed <= 8; ++seed)
-      run(seed, {engine_size, canonical_size, seed % 2 == 0, seed % 4 < 2}, 150, closed_steps);
+    for (std::uint64_t seed = 1; seed <= 5; ++seed)
+      run(seed, {engine_size, canonical_size, seed % 2 == 0, seed % 4 < 2, seed > 3}, 150, closed_steps);
   }
   CHECK(closed_steps > 1000);
 }
