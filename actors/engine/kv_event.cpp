@@ -36,4 +36,20 @@ std::string_view name(drop_reason reason) {
   return "unknown";
 }
 
+std::string_view name(wire_form form) {
+  switch (form) {
+    case wire_form::batch_array:
+      return "batch_array";
+    case wire_form::batch_map:
+      return "batch_map";
+    case wire_form::event_array:
+      return "event_array";
+    case wire_form::event_map:
+      return "event_map";
+    case wire_form::count_:
+      break;
+  }
+  return "unknown";
+}
+
 }  // namespace infernex::engine

@@ -66,7 +66,7 @@ enum class drop_reason : std::uint8_t {
   malformed_event,
   /// An event of a kind we do not know.
   unknown_event,
-  /// A storage medium we do not know.
+  /// A storage medium, or locality, we do not know.
   unknown_medium,
   /// A group of a hybrid model whose blocks do not hold every token.
   sparse_group,
@@ -87,29 +87,45 @@ enum class drop_reason : std::uint8_t {
 inline constexpr std::size_t drop_reasons = static_cast<std::size_t>(drop_reason::count_);
 std::string_view name(drop_reason reason);
 
-/// How often each reason applied.
-class drop_counts {
+/// Shapes of what an engine published: which wire dialect it speaks, and when that changes. Names are metrics
+/// labels.
+enum class wire_form : std::uint8_t { batch_array, batch_map, event_array, event_map, count_ };
+inline constexpr std::size_t wire_forms = static_cast<std::size_t>(wire_form::count_);
+std::string_view name(wire_form form);
+
+/// A count for each value of an enum that ends in `count_`.
+template <class Enum>
+class counts_by {
  public:
-  std::uint64_t& operator[](drop_reason reason) { return counts_[static_cast<std::size_t>(reason)]; }
-  std::uint64_t operator[](drop_reason reason) const { return counts_[static_cast<std::size_t>(reason)]; }
-  drop_counts& operator+=(const drop_counts& more) {
-    for (std::size_t i = 0; i < drop_reasons; ++i) counts_[i] += more.counts_[i];
+  std::uint64_t& operator[](Enum which) { return counts_[static_cast<std::size_t>(which)]; }
+  std::uint64_t operator[](Enum which) const { return counts_[static_cast<std::size_t>(which)]; }
+  counts_by& operator+=(const counts_by& more) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += more.counts_[i];
     return *this;
   }
 
  private:
-  std::array<std::uint64_t, drop_reasons> counts_{};
+  std::array<std::uint64_t, static_cast<std::size_t>(Enum::count_)> counts_{};
 };
+using drop_counts = counts_by<drop_reason>;
+using form_counts = counts_by<wire_form>;
+
+/// Names one life of an engine's publisher.
+using publisher_id = std::array<std::uint8_t, 16>;
 
 /// One batch as an engine published it.
 struct kv_event_batch {
   /// Seconds since 1970 by the engine's clock; 0 if it did not say.
   double published_at = 0;
   std::optional<std::int64_t> data_parallel_rank;
+  /// From engines that name it; another one than before is a restart.
+  std::optional<publisher_id> publisher;
   std::vector<kv_event> events;
   /// Events left out, and what was wrong with the first bad one, for the log.
   drop_counts dropped;
   std::string first_problem;
+  /// Of this batch and each of its events, those left out included.
+  form_counts forms;
 };
 
 }  // namespace infernex::engine

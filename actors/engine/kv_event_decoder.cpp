@@ -1,5 +1,7 @@
 #include "actors/engine/kv_event_decoder.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -14,6 +16,8 @@ using msgpack::elements;
 using msgpack::value;
 
 constexpr std::uint64_t max_u32 = std::numeric_limits<std::uint32_t>::max();
+/// Room made before the events of a batch are read, whatever number it claims.
+constexpr std::size_t max_reserved_events = 256;
 
 /// An event that was read, or why it is left out.
 struct outcome {
@@ -42,8 +46,8 @@ outcome read_stored(const event_fields& fields) {
   if (!size) return left_out(drop_reason::malformed_event, "BlockStored: block_size is no count of tokens");
   blocks.block_size = static_cast<std::uint32_t>(*size);
 
-  const auto tier = read_tier(fields.get("medium", 6));
-  if (!tier) return left_out(drop_reason::unknown_medium, "BlockStored: unknown medium");
+  const auto tier = read_tier(fields.get("medium", 6), fields.get("locality", event_fields::no_position));
+  if (!tier) return left_out(drop_reason::unknown_medium, "BlockStored: unknown medium or locality");
   blocks.tier = *tier;
   blocks.adapter = read_adapter(fields.get("lora_name", 7), fields.get("lora_id", 5));
   if (const auto group = fields.get("group_idx", 9))
@@ -66,18 +70,15 @@ outcome read_removed(const event_fields& fields) {
   auto hashes = read_hashes(fields.get("block_hashes", 1));
   if (!hashes) return left_out(drop_reason::malformed_event, "BlockRemoved: block_hashes is no list of hashes");
   blocks.hashes = *std::move(hashes);
-  const auto tier = read_tier(fields.get("medium", 2));
-  if (!tier) return left_out(drop_reason::unknown_medium, "BlockRemoved: unknown medium");
+  const auto tier = read_tier(fields.get("medium", 2), fields.get("locality", event_fields::no_position));
+  if (!tier) return left_out(drop_reason::unknown_medium, "BlockRemoved: unknown medium or locality");
   blocks.tier = *tier;
   if (const auto group = fields.get("group_idx", 3))
     if (const auto index = group->integer(max_u32)) blocks.group = static_cast<std::uint32_t>(*index);
   return {kv_event(std::move(blocks)), {}, {}};
 }
 
-outcome read_event(value event) {
-  if (!event.is_array() && !event.is_map())
-    return left_out(drop_reason::malformed_event, "an event is neither an array nor a map");
-  const event_fields fields(event);
+outcome read_event(const event_fields& fields) {
   const auto tag = fields.get("type", 0);
   const auto kind = tag ? tag->text() : std::nullopt;
   if (!kind) return left_out(drop_reason::malformed_event, "an event without a type");
@@ -87,7 +88,25 @@ outcome read_event(value event) {
   return left_out(drop_reason::unknown_event, "unknown event type");
 }
 
+std::optional<publisher_id> read_publisher_id(value field) {
+  const auto bytes = field.bytes();
+  publisher_id id{};
+  if (!bytes || bytes->size() != id.size()) return std::nullopt;
+  std::memcpy(id.data(), bytes->data(), id.size());
+  return id;
+}
+
 }  // namespace
+
+std::optional<publisher_id> find_publisher(std::span<const std::uint8_t> payload) {
+  // An array of three is what engines send today: it has no room for one.
+  if (payload.empty() || payload.size() > max_batch_bytes || (payload[0] >= 0x90 && payload[0] <= 0x93))
+    return std::nullopt;
+  const auto root = msgpack::check(payload);
+  if (!root) return std::nullopt;
+  const auto id = event_fields(*root).get("publisher_id", 3);
+  return id ? read_publisher_id(*id) : std::nullopt;
+}
 
 result<kv_event_batch> decode_kv_events(std::span<const std::uint8_t> payload) {
   if (payload.size() > max_batch_bytes)
@@ -105,9 +124,21 @@ result<kv_event_batch> decode_kv_events(std::span<const std::uint8_t> payload) {
   if (rank)
     if (const auto number = rank->bits()) batch.data_parallel_rank = static_cast<std::int64_t>(*number);
 
+  if (const auto id = envelope.get("publisher_id", 3)) batch.publisher = read_publisher_id(*id);
+  ++batch.forms[envelope.named() ? wire_form::batch_map : wire_form::batch_array];
+
   std::size_t index = 0;
-  for (elements each(*events); !each.done(); ++index) {
-    auto read = read_event(each.next());
+  elements each(*events);
+  batch.events.reserve(std::min<std::size_t>(each.size(), max_reserved_events));
+  for (; !each.done(); ++index) {
+    const auto event = each.next();
+    outcome read = left_out(drop_reason::malformed_event, "an event is neither an array nor a map");
+    if (event.is_array() || event.is_map()) {
+      const event_fields fields(event);
+      each.passed(fields.end());
+      ++batch.forms[fields.named() ? wire_form::event_map : wire_form::event_array];
+      read = read_event(fields);
+    }
     if (read.event) {
       batch.events.push_back(*std::move(read.event));
       continue;

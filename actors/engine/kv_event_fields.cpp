@@ -1,5 +1,6 @@
 #include "actors/engine/kv_event_fields.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace infernex::engine {
@@ -9,8 +10,20 @@ namespace {
 using msgpack::elements;
 using msgpack::value;
 
-/// More fields than any event has; further ones are not looked at.
-constexpr std::size_t max_fields = 64;
+bool same_word(std::string_view word, std::string_view upper) {
+  return std::ranges::equal(word, upper, {},
+                            [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+}
+
+std::optional<block_tier> tier_of(std::string_view medium) {
+  for (const auto* name : {"GPU", "NPU"})
+    if (same_word(medium, name)) return block_tier::gpu;
+  for (const auto* name : {"CPU", "CPU_PINNED"})
+    if (same_word(medium, name)) return block_tier::cpu;
+  for (const auto* name : {"STORAGE", "DISK", "EXTERNAL"})
+    if (same_word(medium, name)) return block_tier::disk;
+  return std::nullopt;
+}
 
 void append_extra(std::string& extra, char kind, std::string_view content) {
   const auto size = static_cast<std::uint32_t>(content.size());
@@ -19,13 +32,18 @@ void append_extra(std::string& extra, char kind, std::string_view content) {
   extra += content;
 }
 
-std::string_view member(value map, std::string_view key) {
+std::optional<value> member_value(value map, std::string_view key) {
   for (elements each(map); !each.done();) {
     const auto name = each.next().text();
     const auto content = each.next();
-    if (name == key) return content.bytes().value_or(std::string_view{});
+    if (name == key) return content;
   }
-  return {};
+  return std::nullopt;
+}
+
+std::string_view member(value map, std::string_view key) {
+  const auto found = member_value(map, key);
+  return found ? found->bytes().value_or(std::string_view{}) : std::string_view{};
 }
 
 /// One entry of a block's extra keys that is not a plain string: `[image, offset]`, a digest of prompt
@@ -56,7 +74,8 @@ void read_block_entries(value entries, bool first_of_prompt, const std::string& 
                         std::string& extra) {
   std::vector<std::string_view> strings;
   for (elements each(entries); !each.done();) {
-    const auto entry = each.next();
+    auto entry = each.next();
+    if (entry.is_map() && member(entry, "type") == "legacy") entry = member_value(entry, "value").value_or(entry);
     if (const auto text = entry.text()) {
       // Engines repeat the adapter's name here; it is in the root of the chain already.
       if (*text != adapter) strings.push_back(*text);
@@ -75,26 +94,27 @@ void read_block_entries(value entries, bool first_of_prompt, const std::string& 
 }  // namespace
 
 event_fields::event_fields(value event) : named_(event.is_map()) {
-  for (elements each(event); !each.done();) {
+  elements each(event);
+  while (!each.done() && count_ < max_fields) {
     const auto item = each.next();
     if (!named_) {
-      by_position_.push_back(item);
+      fields_[count_++] = {{}, item.position()};
+    } else if (const auto key = item.text()) {
+      fields_[count_++] = {*key, each.next().position()};
     } else {
-      const auto content = each.next();
-      if (const auto key = item.text()) by_name_.emplace_back(*key, content);
+      each.next();
     }
-    if (by_position_.size() == max_fields || by_name_.size() == max_fields) break;
   }
+  end_ = each.end();
 }
 
 std::optional<value> event_fields::get(std::string_view name, std::size_t position) const {
   if (named_) {
-    for (const auto& [key, content] : by_name_)
-      if (key == name) return content.is_nil() ? std::nullopt : std::optional(content);
-    return std::nullopt;
+    for (position = 0; position < count_ && fields_[position].name != name;) ++position;
   }
-  if (position >= by_position_.size() || by_position_[position].is_nil()) return std::nullopt;
-  return by_position_[position];
+  if (position >= count_) return std::nullopt;
+  const value found(fields_[position].at);
+  return found.is_nil() ? std::nullopt : std::optional(found);
 }
 
 std::optional<std::uint64_t> read_hash(value field) {
@@ -121,26 +141,26 @@ std::optional<std::vector<std::uint64_t>> read_hashes(std::optional<value> field
 
 std::optional<std::vector<std::uint32_t>> read_tokens(std::optional<value> field) {
   std::vector<std::uint32_t> tokens;
-  if (!field) return tokens;
+  if (!field || msgpack::read_numbers(*field, tokens)) return tokens;
   if (!field->is_array()) return std::nullopt;
-  elements each(*field);
-  tokens.reserve(each.size());
-  while (!each.done()) {
-    const auto token = each.next().integer(std::numeric_limits<std::uint32_t>::max());
+  tokens.clear();
+  for (elements each(*field); !each.done();) {
+    auto item = each.next();
+    if (elements pair(item); item.is_array() && pair.size() == 2) item = pair.next();
+    const auto token = item.integer(std::numeric_limits<std::uint32_t>::max());
     if (!token) return std::nullopt;
     tokens.push_back(static_cast<std::uint32_t>(*token));
   }
   return tokens;
 }
 
-std::optional<block_tier> read_tier(std::optional<value> field) {
-  if (!field) return block_tier::gpu;
-  const auto medium = field->text();
-  if (!medium) return std::nullopt;
-  if (*medium == "GPU" || *medium == "NPU") return block_tier::gpu;
-  if (*medium == "CPU" || *medium == "CPU_PINNED") return block_tier::cpu;
-  if (*medium == "STORAGE" || *medium == "DISK") return block_tier::disk;
-  return std::nullopt;
+std::optional<block_tier> read_tier(std::optional<value> medium, std::optional<value> locality) {
+  auto tier = std::optional(block_tier::gpu);
+  if (medium) tier = tier_of(medium->text().value_or(std::string_view{}));
+  if (!locality) return tier;
+  const auto where = locality->text().value_or(std::string_view{});
+  if (same_word(where, "LOCAL")) return tier;
+  return tier && same_word(where, "REMOTE") ? std::optional(block_tier::disk) : std::nullopt;
 }
 
 std::string read_adapter(std::optional<value> name, std::optional<value> number) {
@@ -166,11 +186,12 @@ void read_extra_keys(const event_fields& fields, stored_blocks& blocks) {
       blocks.extras[block] = std::move(extra);
     }
   }
-  // SGLang: a metadata map in the place of extra_keys, or a field of its own.
+  // SGLang: a metadata map in the place of the adapter's name or of extra_keys, or a field of its own.
   if (!starts_prompt) return;
-  if (keys && keys->is_map()) blocks.salt = member(*keys, "cache_salt");
-  constexpr auto only_by_name = std::numeric_limits<std::size_t>::max();
-  if (const auto salt = fields.get("cache_salt", only_by_name)) blocks.salt = salt->text().value_or(std::string_view{});
+  for (const auto place : {fields.get("lora_name", 7), keys})
+    if (place && place->is_map()) blocks.salt = member(*place, "cache_salt");
+  if (const auto salt = fields.get("cache_salt", event_fields::no_position))
+    blocks.salt = salt->text().value_or(std::string_view{});
 }
 
 }  // namespace infernex::engine

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "messages/result.hpp"
 
@@ -20,7 +21,7 @@ class value {
   bool is_map() const;
   /// An integer's 64 bits; a negative one in two's complement.
   std::optional<std::uint64_t> bits() const;
-  /// A non-negative integer no larger than `max`.
+  /// A non-negative integer no larger than `max`, with or without a sign in its encoding.
   std::optional<std::uint64_t> integer(std::uint64_t max) const;
   std::optional<double> number() const;
   std::optional<std::string_view> text() const;
@@ -42,14 +43,26 @@ class elements {
   /// Elements, or pairs, at the start.
   std::uint32_t size() const { return size_; }
   bool done() const { return left_ == 0; }
-  /// Precondition: !done().
+  /// Precondition: !done(). A value is stepped over when the next one is wanted, so that reading it costs no
+  /// second walk.
   value next();
+  /// The caller knows where the value it got last ends.
+  void passed(const char* end) {
+    at_ = end;
+    unread_ = false;
+  }
+  /// Where the whole array or map ends. Walks what is left.
+  const char* end();
 
  private:
   const char* at_;
+  bool unread_ = false;
   std::uint32_t size_ = 0;
   std::uint64_t left_ = 0;
 };
+
+/// The non-negative 32-bit integers of a list. False: it is no list, or something else is in it.
+bool read_numbers(value list, std::vector<std::uint32_t>& into);
 
 /// Checks that `bytes` are exactly one msgpack value. Errors: malformed_input (truncated, invalid, or
 /// followed by more bytes).

@@ -202,6 +202,96 @@ TEST_CASE("envelopes of other shapes: a map, two elements, four elements, SGLang
   const auto four =
       decoded(msgpack_writer().array(4).real(1757500000.25).array(0).nil().binary("0123456789abcdef").bytes());
   CHECK_FALSE(four.data_parallel_rank.has_value());
+  REQUIRE(four.publisher.has_value());
+  CHECK(std::string(four.publisher->begin(), four.publisher->end()) == "0123456789abcdef");
+  const auto five = decoded(
+      msgpack_writer().array(5).real(1757500000.25).array(0).number(1).binary("0123456789abcdef").text("more").bytes());
+  CHECK(five.data_parallel_rank == 1);
+  CHECK(five.publisher == four.publisher);
+}
+
+TEST_CASE("a publisher is found without decoding the batch") {
+  const auto in = [](msgpack_writer w) { return find_publisher(w.bytes()); };
+  const std::string id = "0123456789abcdef";
+  CHECK(in(msgpack_writer().array(4).real(1).array(0).number(0).binary(id)).has_value());
+  CHECK(in(msgpack_writer().map(2).text("events").array(0).text("publisher_id").binary(id)).has_value());
+  CHECK_FALSE(in(msgpack_writer().array(3).real(1).array(0).number(0)).has_value());
+  CHECK_FALSE(in(msgpack_writer().array(4).real(1).array(0).number(0).nil()).has_value());
+  CHECK_FALSE(in(msgpack_writer().array(4).real(1).array(0).number(0).binary("too short")).has_value());
+  CHECK_FALSE(find_publisher({}).has_value());
+  CHECK_FALSE(find_publisher(unhex("94cb")).has_value());
+}
+
+TEST_CASE("array and map events may be mixed in one batch; which were seen is counted") {
+  auto w = batch_of(4);
+  w.array(1).text("AllBlocksCleared");
+  w.map(2).text("type").text("AllBlocksCleared").text("reason").array(2).map(1).number(1).nil().nil();  // unknown
+  w.array(3).text("AllBlocksCleared").nil().array(1).array(1).text("more");
+  w.text("no event");
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  CHECK(batch.events.size() == 3);
+  CHECK(batch.forms[wire_form::batch_array] == 1);
+  CHECK(batch.forms[wire_form::batch_map] == 0);
+  CHECK(batch.forms[wire_form::event_array] == 2);
+  CHECK(batch.forms[wire_form::event_map] == 1);
+  CHECK(batch.dropped[drop_reason::malformed_event] == 1);
+  CHECK(name(wire_form::event_map) == "event_map");
+  for (std::size_t i = 0; i < wire_forms; ++i) CHECK(name(static_cast<wire_form>(i)) != "unknown");
+}
+
+TEST_CASE("a map event as vLLM 0.26 sent it, its header longer than need be") {
+  // Captured: map16 though there are ten keys, required fields as nil, a nil for the one block's extra keys.
+  std::vector<std::uint8_t> bytes = unhex(
+      "93cb41da305498100000"
+      "91"
+      "de000a");
+  const auto add = [&bytes](const msgpack_writer& w) { bytes.insert(bytes.end(), w.bytes().begin(), w.bytes().end()); };
+  add(msgpack_writer().text("type").text("BlockStored").text("block_hashes").numbers({15760518052499183552ULL}));
+  add(msgpack_writer().text("parent_block_hash").nil().text("token_ids").numbers(test::tokens_from(0, 16)));
+  add(msgpack_writer().text("block_size").number(16).text("lora_id").nil().text("medium").text("GPU"));
+  add(msgpack_writer().text("extra_keys").array(1).nil().text("group_idx").number(0));
+  add(msgpack_writer().text("kv_cache_spec_kind").text("full_attention").number(0));
+  const auto batch = decoded(bytes);
+  REQUIRE(batch.events.size() == 1);
+  auto expected = golden_stored();
+  expected.hashes = {15760518052499183552ULL};
+  expected.group = 0;
+  expected.attention_kind = "full_attention";
+  CHECK(batch.events[0] == kv_event(expected));
+}
+
+TEST_CASE("missing trailing elements, more fields than are kept, an encoder's signed integers") {
+  auto w = batch_of(2);
+  w.array(5).text("BlockStored").numbers({7}).nil().numbers({1, 2}).number(2);  // vLLM's first form
+  w.map(43);
+  for (int i = 0; i < 40; ++i) w.text("new" + std::to_string(i)).array(1).number(1);
+  w.text("type").text("AllBlocksCleared").number(4).number(5).text("x").nil();
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 1);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tokens == std::vector<std::uint32_t>{1, 2});
+  CHECK(batch.dropped[drop_reason::malformed_event] == 1);  // its type came too late: that event alone is lost
+
+  // [0, [["BlockStored", [1], nil, [int8 5, int16 300, int32 70000, int64 1, uint64 2, uint8 200], 6]], 0]
+  const auto integers = decode_kv_events(unhex(
+      "93009195ab426c6f636b53746f7265649101c096d005d1012cd200011170d30000000000000001cf0000000000000002ccc80600"));
+  REQUIRE(integers.ok());
+  REQUIRE(integers->events.size() == 1);
+  CHECK(std::get<stored_blocks>(integers->events[0]).tokens == std::vector<std::uint32_t>{5, 300, 70000, 1, 2, 200});
+}
+
+TEST_CASE("token ids: pairs count as their first, anything else is malformed") {
+  auto w = batch_of(4);
+  w.array(5).text("BlockStored").numbers({7}).nil().array(2).numbers({11, 12}).numbers({12, 13}).number(2);
+  w.array(5).text("BlockStored").numbers({7}).nil().array(2).numbers({11, 12, 13}).number(1).number(2);
+  w.array(5).text("BlockStored").numbers({7}).nil().array(2).number(1).negative(-1).number(2);
+  w.array(5).text("BlockStored").numbers({7}).nil().array(2).number(1).number(1ULL << 32).number(2);
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 1);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tokens == std::vector<std::uint32_t>{11, 12});
+  CHECK(batch.dropped[drop_reason::malformed_event] == 3);
 }
 
 TEST_CASE("hashes: integers, negative integers, digests by their last 8 bytes") {
@@ -218,17 +308,51 @@ TEST_CASE("hashes: integers, negative integers, digests by their last 8 bytes") 
   CHECK(batch.dropped[drop_reason::malformed_event] == 1);
 }
 
-TEST_CASE("media are tiers; one we do not know is counted") {
-  auto w = batch_of(4);
-  for (const auto* medium : {"CPU_PINNED", "STORAGE", "GPU", "MOON"})
-    w.array(3).text("BlockRemoved").numbers({1}).text(medium);
+TEST_CASE("every medium of vLLM and SGLang is a tier, in either case; one we do not know is counted") {
+  const std::vector<std::pair<const char*, block_tier>> media{
+      {"GPU", block_tier::gpu},      {"gpu", block_tier::gpu},       {"NPU", block_tier::gpu},
+      {"CPU", block_tier::cpu},      {"cpu", block_tier::cpu},       {"CPU_PINNED", block_tier::cpu},
+      {"STORAGE", block_tier::disk}, {"storage", block_tier::disk},  {"DISK", block_tier::disk},
+      {"disk", block_tier::disk},    {"EXTERNAL", block_tier::disk}, {"external", block_tier::disk}};
+  auto w = batch_of(static_cast<std::uint32_t>(media.size()) + 3);
+  for (const auto& [medium, tier] : media) w.array(3).text("BlockRemoved").numbers({1}).text(medium);
+  w.array(2).text("BlockRemoved").numbers({1});  // before media had names
+  w.array(3).text("BlockRemoved").numbers({1}).text("MOON");
+  w.array(3).text("BlockRemoved").numbers({1}).number(4);
   w.number(0);
   const auto batch = decoded(w.bytes());
-  REQUIRE(batch.events.size() == 3);
-  CHECK(std::get<removed_blocks>(batch.events[0]).tier == block_tier::cpu);
-  CHECK(std::get<removed_blocks>(batch.events[1]).tier == block_tier::disk);
-  CHECK(std::get<removed_blocks>(batch.events[2]).tier == block_tier::gpu);
-  CHECK(batch.dropped[drop_reason::unknown_medium] == 1);
+  REQUIRE(batch.events.size() == media.size() + 1);
+  for (std::size_t i = 0; i < media.size(); ++i) {
+    CAPTURE(media[i].first);
+    CHECK(std::get<removed_blocks>(batch.events[i]).tier == media[i].second);
+  }
+  CHECK(std::get<removed_blocks>(batch.events.back()).tier == block_tier::gpu);
+  CHECK(batch.dropped[drop_reason::unknown_medium] == 2);
+}
+
+TEST_CASE("what is kept on another machine counts as disk, stored and removed alike") {
+  const auto removed = [](const char* medium, const char* locality) {
+    auto w = batch_of(1);
+    w.map(4).text("type").text("BlockRemoved").text("block_hashes").numbers({1}).text("medium").text(medium);
+    w.text("locality").text(locality).number(0);
+    return decoded(w.bytes());
+  };
+  const auto tier = [](const kv_event_batch& batch) {
+    REQUIRE(batch.events.size() == 1);
+    return std::get<removed_blocks>(batch.events[0]).tier;
+  };
+  CHECK(tier(removed("CPU", "LOCAL")) == block_tier::cpu);
+  CHECK(tier(removed("CPU", "REMOTE")) == block_tier::disk);
+  CHECK(tier(removed("STORAGE", "remote")) == block_tier::disk);
+  CHECK(removed("CPU", "ORBIT").dropped[drop_reason::unknown_medium] == 1);
+  CHECK(removed("MOON", "REMOTE").dropped[drop_reason::unknown_medium] == 1);
+
+  auto w = batch_of(1);
+  w.map(6).text("type").text("BlockStored").text("block_hashes").numbers({1}).text("token_ids").array(0);
+  w.text("block_size").number(0).text("locality").text("REMOTE").text("ownership").text("store-1").number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 1);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tier == block_tier::disk);
 }
 
 /// One BlockStored of two 2-token blocks with these extra keys, by position.
@@ -282,8 +406,35 @@ TEST_CASE("extra keys: the salt at the start, the adapter's name left out, image
   REQUIRE(typed.extras.size() == 2);
   CHECK(typed.extras[0] == image.extras[1]);
 
-  const auto sglang = with_extra_keys(msgpack_writer().map(1).text("cache_salt").text("s3"), false);
-  CHECK(sglang.salt == "s3");
+  const auto legacy = with_extra_keys(
+      msgpack_writer().array(1).array(1).map(2).text("type").text("legacy").text("value").text("s4"), false);
+  CHECK(legacy.salt == "s4");
+
+  const auto embeds = with_extra_keys(msgpack_writer().array(2).array(1).binary("digest").nil(), false);
+  CHECK(embeds.salt.empty());
+  REQUIRE(embeds.extras.size() == 2);
+  CHECK_FALSE(embeds.extras[0].empty());
+  CHECK(embeds.extras[0] != image.extras[1]);
+  const auto typed_embeds = with_extra_keys(
+      msgpack_writer().array(1).array(1).map(2).text("type").text("prompt_embeds").text("hash").binary("digest"),
+      false);
+  CHECK(typed_embeds.extras == embeds.extras);
+}
+
+TEST_CASE("SGLang's salt: a map by position, or a field of its own, at the start of a prompt only") {
+  CHECK(with_extra_keys(msgpack_writer().map(1).text("cache_salt").text("s3"), false).salt == "s3");
+  CHECK(with_extra_keys(msgpack_writer().map(1).text("cache_salt").text("s3"), true).salt.empty());
+  auto w = batch_of(2);
+  w.array(8).text("BlockStored").numbers({1}).nil().numbers({10, 11}).number(2).nil().text("GPU");
+  w.map(1).text("cache_salt").text("s5");  // in the place of the adapter's name
+  w.map(6).text("type").text("BlockStored").text("block_hashes").numbers({1}).text("token_ids").numbers({10, 11});
+  w.text("block_size").number(2).text("cache_salt").text("s6").text("session_id").text("x");
+  w.number(0);
+  const auto batch = decoded(w.bytes());
+  REQUIRE(batch.events.size() == 2);
+  CHECK(std::get<stored_blocks>(batch.events[0]).salt == "s5");
+  CHECK(std::get<stored_blocks>(batch.events[0]).adapter.empty());
+  CHECK(std::get<stored_blocks>(batch.events[1]).salt == "s6");
 }
 
 TEST_CASE("a copy on another tier may come without tokens, a sparse group with any number") {
