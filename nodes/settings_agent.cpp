@@ -82,7 +82,9 @@ void read_agent(config::section at, engine::settings& into) {
       .read("replay_timeout", into.kv_stream.replay_timeout, 10ms, 10min)
       .read("max_replay_failures", into.kv_stream.max_replay_failures, 1, 1000)
       .read("first_check", into.kv_stream.first_check, 10ms, 10min)
-      .read("check_interval", into.kv_stream.check_interval, 10ms, 1h);
+      .read("check_interval", into.kv_stream.check_interval, 10ms, 1h)
+      .read("max_replay_time", into.kv_stream.max_replay_time, 10ms, 1h)
+      .read("stale_after", into.kv_stream.stale_after, 10ms, 1h);
 }
 
 }  // namespace infernex::nodes

@@ -28,6 +28,8 @@ constexpr std::size_t max_group_batches = 64;
 constexpr std::size_t max_group_tokens = 1 << 20;
 /// After a ZMQ error (an endpoint that cannot be used).
 constexpr std::chrono::milliseconds retry_pause{1'000};
+/// Before a replay is tried again for which there was no permit.
+constexpr std::chrono::milliseconds permit_pause{50};
 
 /// What the listener and the credits it gave out share.
 struct credit_line {
@@ -65,7 +67,11 @@ struct kv_listener::impl {
   std::uint64_t generation = 0;
   bool reopen = false;
   std::optional<zmq::socket_t> live;
-  std::optional<zmq::socket_t> replay;
+  struct running_replay {
+    replay_permits::permit permit;
+    zmq::socket_t socket;
+  };
+  std::optional<running_replay> replay;
   struct kept_batch {
     std::uint64_t sequence = 0;
     std::vector<std::uint8_t> payload;
@@ -73,8 +79,9 @@ struct kv_listener::impl {
   std::optional<kept_batch> held;  // the live batch that waits for a replay
   event_batch group;
   std::size_t group_tokens = 0;
-  std::optional<fb::KvHealth> reported;
+  std::optional<stream_state> reported;
   drop_counts dropped;
+  form_counts forms;
   log::limiter bad_batches;
   log::limiter zmq_errors;
   std::thread thread;
@@ -89,13 +96,15 @@ struct kv_listener::impl {
 
   /// Hands over what has gathered, if it says anything new.
   void flush() {
-    const auto now = health();
+    const auto now = state.state();
     if (group.batches.empty() && !group.clear_first && reported == now) return;
-    reported = group.health = now;
+    reported = group.stream = now;
+    group.health = health();
     group.generation = generation;
     group.engine_sequence = state.last_sequence();
     group.totals = state.totals();
     group.dropped = dropped;
+    group.forms = forms;
     group.credit = take_credit(credit);
     deliver(std::make_shared<const event_batch>(std::move(group)));
     group = {};
@@ -120,6 +129,7 @@ struct kv_listener::impl {
       state.on_damage();
       return complain(render(batch.failure()));
     }
+    forms += batch->forms;
     if (!batch->first_problem.empty()) complain(batch->first_problem);
     if (batch->dropped[drop_reason::malformed_event] > 0) state.on_damage();
     for (const auto& event : batch->events)
@@ -137,7 +147,7 @@ struct kv_listener::impl {
 
   void on_live(const wire_batch& batch) {
     const auto fingerprint = XXH3_64bits(batch.payload.data(), batch.payload.size());
-    act(state.on_live(batch.sequence, fingerprint, steady::now()), batch);
+    act(state.on_live(batch.sequence, fingerprint, steady::now(), find_publisher(batch.payload)), batch);
   }
 
   void on_replayed(const wire_batch& batch) {
@@ -147,7 +157,7 @@ struct kv_listener::impl {
       return;
     }
     const auto fingerprint = XXH3_64bits(batch.payload.data(), batch.payload.size());
-    act(state.on_replayed(batch.sequence, fingerprint, steady::now()), batch);
+    act(state.on_replayed(batch.sequence, fingerprint, steady::now(), find_publisher(batch.payload)), batch);
   }
 
   bool group_full() const { return group.batches.size() >= max_group_batches || group_tokens >= max_group_tokens; }
@@ -169,7 +179,7 @@ struct kv_listener::impl {
 
   void read_replay() {
     zmq_frames frames;
-    while (replay && !group_full() && frames.receive(*replay)) {
+    while (replay && !group_full() && frames.receive(replay->socket)) {
       const auto parts = frames.view();
       if (const auto batch = parse_replayed(parts))
         on_replayed(*batch);
@@ -197,6 +207,15 @@ struct kv_listener::impl {
     state.start(steady::now());
   }
 
+  void begin_replay() {
+    const auto now = steady::now();
+    if (!state.wants_replay(now)) return;
+    auto permit = settings.permits->take();
+    if (!permit) return state.postpone_replay(now + permit_pause);
+    const auto from = state.begin_replay(now);
+    replay.emplace(running_replay{std::move(permit), open_replay(*context, settings.replay_endpoint, *from)});
+  }
+
   /// Waits for something to do. Reads nothing while there is no credit.
   void wait() {
     std::array<zmq_pollitem_t, 3> items{};
@@ -205,7 +224,7 @@ struct kv_listener::impl {
     if (has_credit()) {
       if (live && !held && state.reads_live())
         items[static_cast<std::size_t>(count++)] = {live->handle(), 0, ZMQ_POLLIN, 0};
-      if (replay) items[static_cast<std::size_t>(count++)] = {replay->handle(), 0, ZMQ_POLLIN, 0};
+      if (replay) items[static_cast<std::size_t>(count++)] = {replay->socket.handle(), 0, ZMQ_POLLIN, 0};
     }
     constexpr std::chrono::milliseconds longest{60'000};
     const auto deadline = live && has_credit() ? state.next_deadline() : steady::time_point::max();
@@ -224,8 +243,7 @@ struct kv_listener::impl {
     if (!live || !has_credit()) return;
     read_replay();  // first: batches that wait in the socket are progress, not silence
     if (state.on_tick(steady::now())) replay.reset();
-    if (const auto from = state.begin_replay(steady::now()))
-      replay = open_replay(*context, settings.replay_endpoint, *from);
+    begin_replay();
     read_live();
     flush();
   }

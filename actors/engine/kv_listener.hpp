@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/engine/event_batch.hpp"
+#include "actors/engine/replay_permits.hpp"
 #include "actors/engine/source_state.hpp"
 
 namespace zmq {
@@ -24,6 +25,7 @@ struct listener_settings {
   source_limits limits;
   /// Groups whose credit may be out at once; above it nothing is read, and ZMQ's own bounds apply.
   std::uint32_t max_pending_groups = 8;
+  std::shared_ptr<replay_permits> permits = replay_permits::of_process();
 };
 
 /// Follows one engine's KV events on a thread of its own: reads them from ZMQ, keeps order and asks for

@@ -22,6 +22,8 @@ constexpr std::array stream_counters{
     stream_counter{&source_state::counts::replays, "infernex_agent_replays_total", "Replays asked of the engine"},
     stream_counter{&source_state::counts::replay_failures, "infernex_agent_replay_failures_total",
                    "Replays that were not answered"},
+    stream_counter{&source_state::counts::replays_postponed, "infernex_agent_replays_postponed_total",
+                   "Times a replay had to wait for others of the process"},
     stream_counter{&source_state::counts::losses, "infernex_agent_lost_history_total",
                    "Times the engine no longer had missing batches"},
 };
@@ -57,6 +59,23 @@ void agent_metrics::on_events(const event_batch& group) {
     registry_
         .counter("infernex_agent_events_total", "KV events read", {{"instance", instance_}, {"kind", event_kinds[i]}})
         .Increment(static_cast<double>(count[i]));
+  }
+  for (std::size_t i = 0; i < wire_forms; ++i) {
+    const auto form = static_cast<wire_form>(i);
+    const auto more = group.forms[form] - forms_[form];
+    if (more == 0) continue;
+    registry_
+        .counter("infernex_agent_wire_forms_total", "Batches and events by the shape they came in",
+                 {{"instance", instance_}, {"form", std::string(name(form))}})
+        .Increment(static_cast<double>(more));
+  }
+  forms_ = group.forms;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(stream_state::count_); ++i) {
+    const auto state = static_cast<stream_state>(i);
+    registry_
+        .gauge("infernex_agent_stream_state", "1 for the state the KV event stream is in",
+               {{"instance", instance_}, {"state", std::string(name(state))}})
+        .Set(state == group.stream ? 1 : 0);
   }
 }
 

@@ -28,6 +28,7 @@ class agent_metrics {
   std::string instance_;
   drop_counts dropped_;
   source_state::counts stream_;
+  form_counts forms_;
   prometheus::Gauge& keys_;
   prometheus::Gauge& bytes_;
   prometheus::Gauge& parked_;

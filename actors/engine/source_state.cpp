@@ -23,7 +23,11 @@ void source_state::start(time_point now) {
   failures_ = 0;
   no_history_ = false;
   running_ = false;
+  begun_ = false;
   due_.reset();
+  publisher_.reset();
+  former_publisher_.reset();
+  confirm(now);
   if (can_replay_) {
     phase_ = phase::replaying;
     want_replay(true, now);
@@ -48,6 +52,38 @@ bool source_state::is_known(std::uint64_t sequence, std::uint64_t fingerprint) {
 bool source_state::is_contradicted(std::uint64_t sequence, std::uint64_t fingerprint) {
   const auto& entry = remembered(sequence);
   return entry.used && entry.sequence == sequence && entry.fingerprint != fingerprint;
+}
+
+/// Known from the replay that ran while it waited in its socket. What is older than anything a socket holds
+/// is of another life.
+bool source_state::is_overlap(std::uint64_t sequence, std::uint64_t fingerprint) {
+  const bool later_than_live = !last_live_ || sequence > *last_live_;
+  return later_than_live && next_ - sequence <= memory_.size() && !is_contradicted(sequence, fingerprint);
+}
+
+bool source_state::publisher_changed(const std::optional<publisher_id>& publisher) {
+  if (!publisher || publisher == publisher_) return false;
+  const bool changed = publisher_.has_value();
+  former_publisher_ = publisher_;
+  publisher_ = publisher;
+  return changed;
+}
+
+/// What is applied is what the engine has, as far as can be told.
+void source_state::confirm(time_point now) {
+  confirmed_ = now;
+  stale_ = false;
+}
+
+stream_state source_state::state() const {
+  if (phase_ == phase::cold || (phase_ == phase::replaying && !begun_)) return stream_state::cold;
+  if (phase_ == phase::replaying) {
+    const bool from_start = full_wanted_ || (running_ && running_full_) || next_ == 0;
+    return from_start ? stream_state::replaying : stream_state::gap;
+  }
+  if (stale_) return stream_state::stale;
+  if (partial_) return stream_state::partial;
+  return full_wanted_ ? stream_state::replaying : stream_state::live;
 }
 
 void source_state::applied(std::uint64_t sequence, std::uint64_t fingerprint) {
@@ -76,10 +112,15 @@ void source_state::go_live(time_point now) {
   if (can_replay_ && !due_) due_ = now + limits_.first_check;
 }
 
+void source_state::postpone_replay(time_point until) {
+  ++counts_.replays_postponed;
+  due_ = until;
+}
+
 std::optional<std::uint64_t> source_state::begin_replay(time_point now) {
-  if (running_ || !due_ || now < *due_ || !replays()) return std::nullopt;
+  if (!wants_replay(now)) return std::nullopt;
   due_.reset();
-  running_ = true;
+  running_ = begun_ = true;
   running_full_ = full_wanted_;
   full_wanted_ = false;
   serves_gap_ = gap_end_.has_value();
@@ -93,8 +134,36 @@ std::optional<std::uint64_t> source_state::begin_replay(time_point now) {
   return asked_;
 }
 
-batch_verdict source_state::on_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now) {
-  const bool later_than_live = !last_live_ || sequence > *last_live_;
+/// The engine is another than the one that was followed.
+void source_state::restarted() {
+  ++counts_.restarts;
+  partial_ = false;
+  last_live_.reset();
+  forget();
+}
+
+batch_verdict source_state::restart_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now) {
+  restarted();
+  if (!replays()) {
+    last_live_ = sequence;
+    partial_ = sequence > 0;
+    applied(sequence, fingerprint);
+    return batch_verdict::clear_and_apply;
+  }
+  phase_ = phase::replaying;
+  gap_end_ = sequence;
+  want_replay(true, std::max(now, started_ + limits_.replay_pause));
+  return batch_verdict::clear_and_hold;
+}
+
+batch_verdict source_state::on_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now,
+                                    const std::optional<publisher_id>& publisher) {
+  if (publisher && publisher == former_publisher_) {
+    ++counts_.duplicates;
+    return batch_verdict::drop;
+  }
+  confirm(now);
+  if (publisher_changed(publisher) && next_ > 0) return restart_live(sequence, fingerprint, now);
   if (sequence == next_) {
     last_live_ = sequence;
     accept_any_ = false;
@@ -103,27 +172,12 @@ batch_verdict source_state::on_live(std::uint64_t sequence, std::uint64_t finger
     return batch_verdict::apply;
   }
   if (sequence < next_) {
-    const bool overlap = later_than_live && !is_contradicted(sequence, fingerprint);
-    if (overlap || is_known(sequence, fingerprint)) {
-      if (later_than_live) last_live_ = sequence;
-      gap_end_.reset();
-      ++counts_.duplicates;
-      return batch_verdict::drop;
-    }
-    ++counts_.restarts;
-    partial_ = false;
-    last_live_.reset();
-    forget();
-    if (!replays()) {
-      last_live_ = sequence;
-      partial_ = sequence > 0;
-      applied(sequence, fingerprint);
-      return batch_verdict::clear_and_apply;
-    }
-    phase_ = phase::replaying;
-    gap_end_ = sequence;
-    want_replay(true, std::max(now, started_ + limits_.replay_pause));
-    return batch_verdict::clear_and_hold;
+    const bool overlap = is_overlap(sequence, fingerprint);
+    if (!overlap && !is_known(sequence, fingerprint)) return restart_live(sequence, fingerprint, now);
+    if (overlap) last_live_ = sequence;
+    gap_end_.reset();
+    ++counts_.duplicates;
+    return batch_verdict::drop;
   }
   if (accept_any_ || !replays()) {
     if (!accept_any_) ++counts_.gaps;
@@ -139,12 +193,24 @@ batch_verdict source_state::on_live(std::uint64_t sequence, std::uint64_t finger
   return batch_verdict::hold;
 }
 
-batch_verdict source_state::on_replayed(std::uint64_t sequence, std::uint64_t fingerprint, time_point now) {
+/// What else this replay brings was asked for from a place in another stream.
+batch_verdict source_state::restart_replayed(time_point now) {
+  restarted();
+  ignoring_ = true;
+  phase_ = phase::replaying;
+  want_replay(true, now);
+  return batch_verdict::clear_and_drop;
+}
+
+batch_verdict source_state::on_replayed(std::uint64_t sequence, std::uint64_t fingerprint, time_point now,
+                                        const std::optional<publisher_id>& publisher) {
   if (!running_) return batch_verdict::drop;
   progress_ = now;
+  confirm(now);
   const bool first = !answered_;
   answered_ = true;
   if (ignoring_) return batch_verdict::drop;
+  if (publisher_changed(publisher) && next_ > 0 && !(first && running_full_)) return restart_replayed(now);
   if (first && running_full_) {
     partial_ = sequence > 0;
     if (sequence > 0) ++counts_.losses;
@@ -162,28 +228,19 @@ batch_verdict source_state::on_replayed(std::uint64_t sequence, std::uint64_t fi
     ++counts_.duplicates;
     return batch_verdict::drop;
   }
-  ++counts_.restarts;
-  partial_ = false;
-  last_live_.reset();
-  forget();
-  ignoring_ = true;
-  phase_ = phase::replaying;
-  want_replay(true, now);
-  return batch_verdict::clear_and_drop;
+  return restart_replayed(now);
 }
 
 bool source_state::on_replay_end(time_point now) {
   if (!running_) return false;
   running_ = false;
   failures_ = 0;
+  confirm(now);
   if (ignoring_) return false;  // a replay from the start is wanted already
   const bool engine_changed = !answered_ && asked_ > 0;
   if (engine_changed && !running_full_) {
     // The engine does not have the batch we applied last: it has restarted, or keeps no history.
-    ++counts_.restarts;
-    partial_ = false;
-    last_live_.reset();
-    forget();
+    restarted();
     phase_ = phase::replaying;
     want_replay(true, std::max(now, started_ + limits_.replay_pause));
     return true;
@@ -198,7 +255,8 @@ bool source_state::on_replay_end(time_point now) {
 }
 
 bool source_state::on_tick(time_point now) {
-  if (!running_ || now - progress_ < limits_.replay_timeout) return false;
+  stale_ = stale_ || (phase_ == phase::live && now - confirmed_ >= limits_.stale_after);
+  if (!running_ || now < replay_deadline()) return false;
   running_ = false;
   ++counts_.replay_failures;
   ++failures_;
@@ -219,10 +277,15 @@ bool source_state::on_tick(time_point now) {
   return true;
 }
 
+source_state::time_point source_state::replay_deadline() const {
+  return std::min(progress_ + limits_.replay_timeout, started_ + limits_.max_replay_time);
+}
+
 source_state::time_point source_state::next_deadline() const {
-  if (!replays()) return time_point::max();
-  if (running_) return progress_ + limits_.replay_timeout;
-  return due_.value_or(time_point::max());
+  auto next = phase_ == phase::live && !stale_ ? confirmed_ + limits_.stale_after : time_point::max();
+  if (!replays()) return next;
+  if (running_) return std::min(next, replay_deadline());
+  return std::min(next, due_.value_or(time_point::max()));
 }
 
 }  // namespace infernex::engine

@@ -5,6 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "actors/engine/kv_event.hpp"
+#include "actors/engine/stream_state.hpp"
+
 namespace infernex::engine {
 
 struct source_limits {
@@ -13,12 +16,16 @@ struct source_limits {
   std::chrono::milliseconds max_replay_pause{30'000};
   /// A replay without an answer for so long has failed.
   std::chrono::milliseconds replay_timeout{2'000};
+  /// And so has one that takes longer than this, answers or not.
+  std::chrono::milliseconds max_replay_time{120'000};
   /// So many failures in a row, and the stream is followed without what it missed.
   std::uint32_t max_replay_failures = 3;
   /// A quiet stream is compared with the engine so often: the only way to notice that the last batch was
   /// lost, since engines send no heartbeat. The first time after first_check.
   std::chrono::milliseconds first_check{1'000};
   std::chrono::milliseconds check_interval{10'000};
+  /// Neither a batch nor a check has confirmed what is applied for so long: the stream is stale.
+  std::chrono::milliseconds stale_after{30'000};
 };
 
 /// What to do with a batch.
@@ -40,7 +47,8 @@ enum class batch_verdict : std::uint8_t {
 /// missing (vLLM's protocol: every kept batch from a given sequence on, oldest first). Every batch is applied
 /// once and in order, or the loss is known. How restarts are told:
 ///  - a live sequence goes backwards, or a known sequence comes with other content;
-///  - a replay asked from the last applied batch does not begin with that very batch.
+///  - a replay asked from the last applied batch does not begin with that very batch;
+///  - a batch names another publisher than those before it.
 /// Plain state: time is passed in, sockets are the caller's.
 class source_state {
  public:
@@ -53,6 +61,8 @@ class source_state {
     std::uint64_t restarts = 0;
     std::uint64_t replays = 0;
     std::uint64_t replay_failures = 0;
+    /// Replays that had to wait for others of the process.
+    std::uint64_t replays_postponed = 0;
     /// Batches the engine no longer had.
     std::uint64_t losses = 0;
   };
@@ -62,17 +72,24 @@ class source_state {
   /// Begins anew: nothing is applied, the whole history is wanted.
   void start(time_point now);
 
+  /// Whether begin_replay() would begin one.
+  bool wants_replay(time_point now) const { return !running_ && due_ && now >= *due_ && replays(); }
+  /// It cannot begin yet: too many others run.
+  void postpone_replay(time_point until);
   /// The sequence from which to ask for a replay, if one is due; it then counts as begun.
   std::optional<std::uint64_t> begin_replay(time_point now);
   /// Whether live batches may be offered now; until then they wait in their socket.
   bool reads_live() const { return phase_ == phase::live; }
 
-  /// `fingerprint`: a hash of the payload.
-  batch_verdict on_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);
-  batch_verdict on_replayed(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);
+  /// `fingerprint`: a hash of the payload. `publisher`: where the batch names one.
+  batch_verdict on_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now,
+                        const std::optional<publisher_id>& publisher = {});
+  batch_verdict on_replayed(std::uint64_t sequence, std::uint64_t fingerprint, time_point now,
+                            const std::optional<publisher_id>& publisher = {});
   /// True: what was applied must be forgotten (the engine is another than the one it came from).
   bool on_replay_end(time_point now);
-  /// Notices a replay that hangs. True: a running replay has failed and its connection is to be closed.
+  /// Notices silence, and a replay that hangs. True: a running replay has failed and its connection is to be
+  /// closed.
   bool on_tick(time_point now);
   /// When on_tick or begin_replay next have something to do.
   time_point next_deadline() const;
@@ -83,6 +100,7 @@ class source_state {
   /// Everything since the engine's start is applied / something is missing for good.
   bool caught_up() const { return phase_ == phase::live && !full_wanted_; }
   bool partial() const { return partial_; }
+  stream_state state() const;
   /// Sequence of the newest applied batch.
   std::optional<std::uint64_t> last_sequence() const { return next_ ? std::optional(next_ - 1) : std::nullopt; }
   const counts& totals() const { return counts_; }
@@ -99,6 +117,13 @@ class source_state {
   memory& remembered(std::uint64_t sequence);
   bool is_known(std::uint64_t sequence, std::uint64_t fingerprint);
   bool is_contradicted(std::uint64_t sequence, std::uint64_t fingerprint);
+  bool is_overlap(std::uint64_t sequence, std::uint64_t fingerprint);
+  bool publisher_changed(const std::optional<publisher_id>& publisher);
+  void confirm(time_point now);
+  time_point replay_deadline() const;
+  void restarted();
+  batch_verdict restart_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);
+  batch_verdict restart_replayed(time_point now);
   void applied(std::uint64_t sequence, std::uint64_t fingerprint);
   void want_replay(bool from_start, time_point not_before);
   batch_verdict lose_and_apply(std::uint64_t sequence, std::uint64_t fingerprint);
@@ -111,6 +136,10 @@ class source_state {
   std::uint64_t next_ = 0;
   bool partial_ = false;
   counts counts_;
+  std::optional<publisher_id> publisher_;
+  std::optional<publisher_id> former_publisher_;  // what is left of it in a socket is not a restart
+  time_point confirmed_{};
+  bool stale_ = false;
 
   // The live channel.
   std::optional<std::uint64_t> last_live_;
@@ -118,6 +147,7 @@ class source_state {
   std::optional<std::uint64_t> gap_end_;  // the held batch that a replay should lead up to
 
   // Replays.
+  bool begun_ = false;  // one has, since the start
   std::optional<time_point> due_;
   time_point started_{};
   time_point progress_{};

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "actors/engine/replay_permits.hpp"
+
 namespace {
 
 using namespace infernex::engine;
@@ -212,6 +214,175 @@ TEST_CASE("an engine that answers replays but keeps no history is followed live"
   f.pass(60s);
   CHECK_FALSE(f.asked().has_value());
   CHECK(f.live(7) == verdict::apply);
+}
+
+TEST_CASE("every state of a stream has its name, and its moment") {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(stream_state::count_); ++i)
+    CHECK(name(static_cast<stream_state>(i)) != "unknown");
+  CHECK(name(stream_state::stale) == "stale");
+
+  source_state unstarted({}, true);
+  CHECK(unstarted.state() == stream_state::cold);
+  fixture f;
+  CHECK(f.state.state() == stream_state::cold);
+  REQUIRE(f.asked() == 0);
+  CHECK(f.state.state() == stream_state::replaying);
+  CHECK(f.replayed(0) == verdict::apply);
+  CHECK(f.state.state() == stream_state::replaying);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.state.state() == stream_state::live);
+
+  f.pass(500ms);
+  CHECK(f.live(3) == verdict::hold);
+  CHECK(f.state.state() == stream_state::gap);
+  REQUIRE(f.asked() == 0);
+  CHECK(f.state.state() == stream_state::gap);
+  CHECK(f.replayed(0) == verdict::drop);
+  CHECK(f.replayed(2) == verdict::clear_and_apply);  // batch 1 is lost
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.live(3) == verdict::apply);
+  CHECK(f.state.state() == stream_state::partial);
+
+  f.life = 1;
+  CHECK(f.live(0) == verdict::clear_and_hold);
+  CHECK(f.state.state() == stream_state::replaying);
+}
+
+TEST_CASE("a stream that nothing confirms is stale: silence without a replay socket, or checks that fail") {
+  fixture f(false);
+  CHECK(f.state.state() == stream_state::live);
+  CHECK(f.state.next_deadline() == f.now + 30s);
+  CHECK(f.live(0) == verdict::apply);
+  f.pass(29s);
+  CHECK_FALSE(f.state.on_tick(f.now));
+  CHECK(f.state.state() == stream_state::live);
+  f.pass(1s);
+  CHECK_FALSE(f.state.on_tick(f.now));
+  CHECK(f.state.state() == stream_state::stale);
+  CHECK(f.state.next_deadline() == source_state::time_point::max());  // nothing more to notice
+  CHECK(f.live(1) == verdict::apply);
+  CHECK(f.state.state() == stream_state::live);
+
+  fixture checked;
+  checked.run_to(2);
+  for (int i = 0; i < 10; ++i) {
+    checked.pass(10s);
+    CHECK_FALSE(checked.state.on_tick(checked.now));
+    REQUIRE(checked.asked() == 2);
+    CHECK(checked.replayed(2) == verdict::drop);
+    CHECK_FALSE(checked.state.on_replay_end(checked.now));
+    CHECK(checked.state.state() == stream_state::live);  // quiet, but checked
+  }
+  checked.pass(10s);
+  REQUIRE(checked.asked() == 2);
+  checked.pass(20s);
+  CHECK(checked.state.on_tick(checked.now));
+  CHECK(checked.state.state() == stream_state::stale);
+}
+
+TEST_CASE("another publisher is a restart, whatever its sequence; what is left of the former one is dropped") {
+  constexpr publisher_id first{1};
+  constexpr publisher_id second{2};
+  for (const bool can_replay : {true, false}) {
+    CAPTURE(can_replay);
+    fixture f(can_replay);
+    if (can_replay) f.run_to(0);
+    const auto from = [&f](const publisher_id& who, std::uint64_t sequence) {
+      return f.state.on_live(sequence, f.life * 1000 + sequence, f.now, who);
+    };
+    f.pass(500ms);
+    if (!can_replay) CHECK(from(first, 0) == verdict::apply);
+    CHECK(from(first, 1) == verdict::apply);
+    CHECK(f.live(2) == verdict::apply);  // one that does not say
+    f.life = 1;
+    if (!can_replay) {
+      CHECK(from(second, 3) == verdict::clear_and_apply);
+      CHECK(f.state.partial());
+    } else {
+      CHECK(from(second, 3) == verdict::clear_and_hold);
+      REQUIRE(f.asked() == 0);
+      for (std::uint64_t i = 0; i <= 3; ++i) CHECK(f.replayed(i) == verdict::apply);
+      CHECK_FALSE(f.state.on_replay_end(f.now));
+      CHECK(from(second, 3) == verdict::drop);
+      CHECK_FALSE(f.state.partial());
+    }
+    CHECK(from(first, 4) == verdict::drop);
+    CHECK(from(second, 4) == verdict::apply);
+    CHECK(f.state.totals().restarts == 1);
+  }
+}
+
+TEST_CASE("a check that another publisher answers is a restart") {
+  constexpr publisher_id first{1};
+  constexpr publisher_id second{2};
+  fixture f;
+  f.run_to(2);
+  CHECK(f.state.on_live(3, 3, f.now, first) == verdict::apply);
+  f.pass(1s);
+  REQUIRE(f.asked() == 3);
+  CHECK(f.state.on_replayed(3, 3, f.now, second) == verdict::clear_and_drop);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  REQUIRE(f.asked() == 0);
+  CHECK(f.state.on_replayed(0, 1000, f.now, second) == verdict::apply);
+  CHECK(f.state.totals().restarts == 1);
+}
+
+TEST_CASE("a restart is seen after a long replay too, when no live batch was read before") {
+  fixture f;
+  REQUIRE(f.asked() == 0);
+  REQUIRE(f.replayed(0) == verdict::apply);
+  for (std::uint64_t i = 1; i <= 20'000; ++i) REQUIRE(f.replayed(i) == verdict::apply);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  f.life = 1'000;
+  CHECK(f.live(1) == verdict::clear_and_hold);  // long forgotten what batch 1 was: none so old can be waiting
+  CHECK(f.state.totals().restarts == 1);
+}
+
+TEST_CASE("a replay that goes on and on has failed") {
+  fixture f;
+  REQUIRE(f.asked() == 0);
+  const auto started = f.now;
+  for (std::uint64_t i = 0; f.now - started < 119s; ++i) {
+    CHECK(f.replayed(i) == verdict::apply);
+    f.pass(1s);
+    CHECK_FALSE(f.state.on_tick(f.now));
+  }
+  CHECK(f.state.next_deadline() == started + 120s);
+  f.pass(1s);
+  CHECK(f.state.on_tick(f.now));
+  CHECK(f.state.totals().replay_failures == 1);
+}
+
+TEST_CASE("a replay waits while others run") {
+  fixture f;
+  CHECK(f.state.wants_replay(f.now));
+  f.state.postpone_replay(f.now + 50ms);
+  CHECK_FALSE(f.state.wants_replay(f.now));
+  CHECK_FALSE(f.asked().has_value());
+  CHECK(f.state.next_deadline() == f.now + 50ms);
+  CHECK(f.state.state() == stream_state::cold);
+  f.pass(50ms);
+  REQUIRE(f.asked() == 0);
+  CHECK_FALSE(f.state.wants_replay(f.now));
+  CHECK(f.state.totals().replays_postponed == 1);
+}
+
+TEST_CASE("replay permits: no more than there are, given back when done") {
+  const auto permits = std::make_shared<replay_permits>(2);
+  auto one = permits->take();
+  {
+    const auto two = permits->take();
+    CHECK(one);
+    CHECK(two);
+    CHECK_FALSE(permits->take());
+    CHECK(permits->taken() == 2);
+  }
+  auto moved = std::move(one);
+  CHECK(permits->taken() == 1);
+  moved = permits->take();
+  CHECK(permits->taken() == 1);
+  moved = replay_permits::permit(nullptr);
+  CHECK(permits->taken() == 0);
 }
 
 TEST_CASE("a new start forgets everything, a damaged batch makes the stream partial") {
