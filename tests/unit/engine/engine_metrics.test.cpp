@@ -47,15 +47,75 @@ process_start_time_seconds 1.76341000012e+09
   CHECK(m.bad_lines == 0);
 }
 
+TEST_CASE("one rank of several behind one port: its own series, and those without a rank") {
+  const std::string_view page =
+      "vllm:num_requests_running{engine=\"0\"} 3\n"
+      "vllm:num_requests_running{engine=\"1\"} 4\n"
+      "vllm:num_requests_running{engine=\"10\"} 5\n"
+      "vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\n"
+      "vllm:kv_cache_usage_perc{engine=\"1\"} 0.75\n"
+      "vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"1024\"} 1\n"
+      "process_start_time_seconds 1763410000\n";
+  const auto one = read_metrics(page, default_metric_sources(), 1);
+  REQUIRE(one.ok());
+  CHECK(one->running == 4);
+  CHECK(one->kv_usage == 0.75);
+  CHECK(one->total_blocks == 1024);
+  CHECK(one->process_start_seconds == 1763410000);
+  const auto none = read_metrics(page, default_metric_sources(), 7);
+  REQUIRE(none.ok());
+  CHECK_FALSE(none->running.has_value());
+  CHECK(none->process_start_seconds == 1763410000);
+  const auto plain = read_metrics("vllm:num_requests_running 6\n", default_metric_sources(), 1);
+  REQUIRE(plain.ok());
+  CHECK(plain->running == 6);  // an engine that does not label ranks has one
+}
+
+TEST_CASE("preemptions, an external cache, sleep, and the adapters of the newest series") {
+  const auto m = read(R"(vllm:num_preemptions_total{engine="0",model_name="m"} 12.0
+vllm:num_preemptions_created{engine="0",model_name="m"} 1.7e+09
+vllm:external_prefix_cache_queries_total{engine="0",model_name="m"} 640.0
+vllm:external_prefix_cache_hits_total{engine="0",model_name="m"} 64.0
+vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="awake"} 0.0
+vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="weights_offloaded"} 1.0
+vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="discard_all"} 0.0
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="old",waiting_lora_adapters=""} 1.763410001e+09
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="ada, sql",waiting_lora_adapters="x"} 1.763410003e+09
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="older",waiting_lora_adapters=""} 1.763410002e+09
+)");
+  CHECK(m.preemptions == 12);
+  CHECK(m.external_cache_queries == 640);
+  CHECK(m.external_cache_hits == 64);
+  CHECK(m.sleep_state == sleep_state::weights_offloaded);
+  CHECK(m.running_adapters == std::vector<std::string>{"ada", "sql"});
+  CHECK(m.waiting_adapters == std::vector<std::string>{"x"});
+  CHECK(m.max_adapters == 4);
+
+  const auto awake = read(
+      "vllm:engine_sleep_state{sleep_state=\"awake\"} 1\n"
+      "vllm:engine_sleep_state{sleep_state=\"discard_all\"} 0\n"
+      "vllm:engine_sleep_state{sleep_state=\"dreaming\"} 1\n");
+  CHECK(awake.sleep_state == sleep_state::awake);
+  CHECK_FALSE(awake.running_adapters.has_value());  // no adapter was ever used
+  CHECK_FALSE(read("vllm:engine_sleep_state{sleep_state=\"awake\"} 0\n").sleep_state.has_value());
+}
+
 TEST_CASE("vLLM V0 names; what is not on the page is not known") {
   const auto m = read(
       "vllm:num_requests_running{model_name=\"m\"} 2\n"
       "vllm:gpu_cache_usage_perc{model_name=\"m\"} 0.125\n"
-      "vllm:gpu_prefix_cache_hits_total{model_name=\"m\"} 5\n");
+      "vllm:gpu_prefix_cache_hits_total{model_name=\"m\"} 5\n"
+      "vllm:cpu_cache_usage_perc{model_name=\"m\"} 0.9\n"
+      "vllm:num_requests_swapped{model_name=\"m\"} 3\n"
+      "vllm:num_preemptions_total{model_name=\"m\"} 2\n"
+      "vllm:prompt_tokens_total{model_name=\"m\"} 77\n");
   CHECK(m.running == 2);
   CHECK_FALSE(m.waiting.has_value());
   CHECK(m.kv_usage == 0.125);
   CHECK(m.prefix_cache_hits == 5);
+  CHECK(m.preemptions == 2);
+  CHECK(m.prompt_tokens == 77);
+  CHECK_FALSE(m.sleep_state.has_value());
   CHECK_FALSE(m.block_size.has_value());
   CHECK_FALSE(m.process_start_seconds.has_value());
 }
@@ -103,7 +163,13 @@ TEST_CASE("which metrics are read can be chosen") {
   CHECK(m->block_size == 32);
   CHECK(metric_meaning_of("kv_usage") == metric_meaning::kv_usage);
   CHECK(metric_meaning_of("total_blocks") == metric_meaning::total_blocks);
+  CHECK(metric_meaning_of("max_adapters") == metric_meaning::max_adapters);
+  CHECK(metric_meaning_of("sleep_state") == metric_meaning::sleep_state);
   CHECK_FALSE(metric_meaning_of("mood").has_value());
+  // Text where no label is named cannot be read; it is no reason to fail.
+  const auto odd = read_metrics("s 1\n", {{"s", metric_meaning::sleep_state, {}}});
+  REQUIRE(odd.ok());
+  CHECK_FALSE(odd->sleep_state.has_value());
 }
 
 TEST_CASE("labels are found among others and unescaped") {
