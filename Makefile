@@ -42,13 +42,9 @@ $(addprefix bench-,$(driver_benches)): bench-%:
 
 fuzz:
 	@.ci/install fuzz
-	@.ci/build fuzz $(addprefix fuzz_,$(fuzzers))
-	@failed=0; for name in $(fuzzers); do \
-	  mkdir -p build/fuzz/corpus/$$name build/fuzz/findings; \
-	  echo "fuzz: $$name, $(FUZZ_SECONDS) s"; \
-	  build/fuzz/fuzz_$$name -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -timeout=10 -verbosity=0 \
-	    -artifact_prefix=build/fuzz/findings/$$name- build/fuzz/corpus/$$name || failed=1; \
-	done; exit $$failed
+	@.ci/build fuzz fuzzers
+	@echo "fuzz: $(FUZZ_SECONDS) s each of $(fuzzers)"
+	@printf '%s\n' $(fuzzers) | FUZZ_SECONDS=$(FUZZ_SECONDS) xargs -P "$$(nproc)" -I NAME tests/fuzz/run build/fuzz/fuzz_NAME
 
 clean:
 	@rm -rf build

@@ -83,9 +83,11 @@ usage find_usage(std::string_view json) {
     return found;
   }
   read_count(object, "prompt_tokens", found.prompt_tokens);
-  read_count(object, "completion_tokens", found.completion_tokens);
+  // Text that turns out to be no JSON ends the document; what was read from it must not be asked again.
+  if (document.is_alive()) read_count(object, "completion_tokens", found.completion_tokens);
   od::object details;
-  if (object.find_field_unordered("prompt_tokens_details").get_object().get(details) == simdjson::SUCCESS) {
+  if (document.is_alive() &&
+      object.find_field_unordered("prompt_tokens_details").get_object().get(details) == simdjson::SUCCESS) {
     read_count(details, "cached_tokens", found.cached_tokens);
   }
   return found;
@@ -110,10 +112,12 @@ std::string_view stream_scan::feed(std::string_view piece) {
 void stream_scan::look(std::string_view events) {
   if (!first_token_) first_token_ = carries_output(events);
   constexpr std::string_view mark = "\"usage\":";
-  const auto at = events.rfind(mark);
-  if (at != std::string_view::npos && skip_spaces(events, at + mark.size()) < events.size() &&
-      events[skip_spaces(events, at + mark.size())] == '{') {
+  // The last one that is an object: engines also say null, before and after.
+  for (auto at = events.rfind(mark); at != std::string_view::npos; at = at == 0 ? at - 1 : events.rfind(mark, at - 1)) {
+    const auto value = skip_spaces(events, at + mark.size());
+    if (value == events.size() || events[value] != '{') continue;
     usage_event_.assign(event_around(events, at).substr(0, max_held_));
+    break;
   }
   if (!done_)
     done_ =

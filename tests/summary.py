@@ -2,7 +2,8 @@
 
 A doctest executable and a Python unittest script count as the cases they report, any other test as one, unless its
 output has a line `N passed, N failed, N skipped`. Usage: summary.py FOLDER STAGE... with STAGE.xml (JUnit, from ctest) and
-STAGE.status (exit status of build and tests) in the folder. Exit status 1 if anything failed.
+STAGE.status (exit status of build and tests) in the folder, or STAGE.skipped (why a stage was left out). Exit status 1 if
+anything failed.
 """
 
 import pathlib
@@ -56,6 +57,11 @@ def summarise(folder, stages):
     passed = failed = skipped = 0
     for stage in stages:
         status = int((folder / f"{stage}.status").read_text())
+        left_out = folder / f"{stage}.skipped"
+        if left_out.exists():
+            print(f"skipped {stage}: {left_out.read_text().strip()}")
+            skipped += 1
+            continue
         report = folder / f"{stage}.xml"
         if not report.exists():
             print(f"FAILED {stage}: it did not come to the tests")

@@ -31,6 +31,9 @@ TEST_CASE("usage of a whole answer") {
     CHECK_FALSE(find_usage(text).prompt_tokens.has_value());
   }
   CHECK(find_usage(R"({"usage":{"prompt_tokens_details":{"cached_tokens":0}}})").cached_tokens == 0);
+  // Broken within the object; found by the fuzzer.
+  CHECK_FALSE(
+      find_usage(R"({"usage": {"prs": [{"ompt_tokens": 40, "c": 3, "d": {"cached_tokens": 32}}})").cached_tokens);
 }
 
 TEST_CASE("whatever the cuts, the same bytes pass, in whole events, and the same is seen") {
@@ -54,6 +57,12 @@ TEST_CASE("whatever the cuts, the same bytes pass, in whole events, and the same
       REQUIRE(scan.last_usage().cached_tokens == 32);
     }
   }
+}
+
+TEST_CASE("a usage that is null does not hide the one before it in the same piece") {
+  stream_scan scan;
+  scan.feed(total + role + done);
+  CHECK(scan.last_usage().prompt_tokens == 40);
 }
 
 TEST_CASE("the first token is the first event with output, not the role") {
