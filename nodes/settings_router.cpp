@@ -14,6 +14,18 @@ void read_policy(config::section at, router::policy& into) {
       .read("weight_waiting", into.weight_waiting, 0, 1000)
       .read("weight_in_flight", into.weight_in_flight, 0, 1000)
       .read("runners_up", into.runners_up, 0, 16);
+  at.below("tier_weights")
+      .read("device", into.tiers.device, 0, 1)
+      .read("host", into.tiers.host, 0, 1)
+      .read("disk", into.tiers.disk, 0, 1);
+}
+
+void read_prediction(config::section at, router::prediction_settings& into) {
+  at.read("enabled", into.enabled)
+      .read("ttl", into.ttl, 100ms, 24h)
+      .read("speculative_ttl", into.speculative_ttl, 10ms, 10min)
+      .read("max_blocks_per_instance", into.max_blocks_per_instance, 1, 16'777'216)
+      .read_bytes("max_bytes", into.max_bytes, 1 << 20, 64ULL << 30);
 }
 
 void read_fleet(config::section at, router::fleet_settings& into) {
@@ -27,6 +39,7 @@ void read_fleet(config::section at, router::fleet_settings& into) {
 void read_router(config::section at, router::settings& into) {
   read_policy(at.below("policy"), into.policy);
   read_fleet(at.below("fleet"), into.fleet);
+  read_prediction(at.below("prediction"), into.prediction);
   at.read("match_timeout", into.match_timeout, 1ms, 10s)
       .read("max_pending", into.max_pending, 1, 1'000'000)
       .read("max_items", into.max_items, 64, 65'536)

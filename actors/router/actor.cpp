@@ -75,9 +75,7 @@ void answer(router_state& s, const inbound<fb::RouteQuery>& query, const match_a
   metrics.decide_seconds.Observe(took.count());
   for (auto& choice : decided.choices) {
     choice->decide_us = took.count() * 1e6 / static_cast<double>(decided.choices.size());
-    metrics.decisions(choice->strategy).Increment();
-    if (choice->instance.empty()) metrics.no_engine.Increment();
-    if (choice->index_used) metrics.index_used.Increment();
+    metrics.count(*choice);
   }
   decided.origin = next_origin(*s.facts);
   const auto sent = s.messages->reply_to(query.reply_to, message_traits<fb::RouteDecision>::root, encode(decided));
@@ -129,28 +127,20 @@ void on_match(router_state& s, const match_result& found) {
                        : "the indexer: " + std::string(describe(why))});
 }
 
-void on_life(router_facts& facts, const inbound<fb::RequestLife>& life) {
-  facts.engines.on_life(*life.message, life.received_at);
-  // Counted in the totals just read, or over: in either case no longer to be counted as a reservation.
-  if (const auto* started = life.message->started())
-    for (const auto* id : *started) facts.open.drop(text(id));
-  if (const auto* finished = life.message->finished())
-    for (const auto* one : *finished) facts.open.drop(text(one->request_id()));
-}
-
 void on_tick(pointer self) {
   auto& s = self->state;
   auto& facts = *s.facts;
   const auto now = self->clock().now();
   publish_decisions(s);
-  facts.open.expire(now);
   tell(facts.engines.on_tick(now));
+  facts.places.on_tick(now);
   const auto size = facts.places.fleet_size();
   facts.metrics.engines.Set(static_cast<double>(size.known));
   facts.metrics.engines_ready.Set(static_cast<double>(size.ready));
   facts.metrics.reservations_open.Set(static_cast<double>(facts.open.open()));
   catch_up(facts.metrics.facts_refused, static_cast<double>(facts.engines.refused()));
   catch_up(facts.metrics.reservations_shed, static_cast<double>(facts.open.shed()));
+  facts.metrics.show(facts.predicted.count(), facts.routed.shed());
   self->delayed_send(self, tick_interval, tick{});
 }
 
@@ -178,7 +168,10 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
         tell(self->state.facts->engines.on_announce(*m.message, m.received_at));
       },
       [self](const inbound<fb::EngineLoad>& m) { self->state.facts->engines.on_load(*m.message, m.received_at); },
-      [self](const inbound<fb::RequestLife>& m) { on_life(*self->state.facts, m); },
+      [self](const inbound<fb::RequestLife>& m) {
+        self->state.facts->engines.on_life(*m.message, m.received_at);
+        self->state.facts->places.on_life(*m.message, m.received_at);
+      },
       [self](inbound<fb::RouteQuery>& m) { on_query(self, std::move(m)); },
       [self](const std::shared_ptr<const match_result>& m) { on_match(self->state, *m); },
       [self](const bus_changed& change) {

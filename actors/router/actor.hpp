@@ -22,13 +22,17 @@ struct router_facts {
   router_facts(const runtime& process, const settings& how)
       : engines(how.fleet),
         open(engines.board(), how.reservations),
-        places(engines, open, how.policy),
+        predicted(how.prediction),
+        routed(predicted),
+        places(engines, open, predicted, routed, how.policy),
         source_id("router/" + process.process),
         epoch(process.epoch),
         metrics(process.metrics) {}
 
   fleet engines;
   reservation_book open;
+  prediction_index predicted;
+  prediction_book routed;
   placer places;
   std::string source_id;
   std::uint64_t epoch;

@@ -23,7 +23,11 @@ struct candidate {
   double kv_usage = unmeasured;
   double waiting = unmeasured;
   std::uint32_t in_flight = 0;
-  std::uint32_t overlap_blocks = 0;
+  /// Null: none.
+  const overlap* held = nullptr;
+  std::uint32_t predicted_blocks = 0;
+  /// The blocks held weighed by tier, or those predicted, whichever is more.
+  double worth = 0;
   double total = 0;
 };
 
@@ -63,9 +67,7 @@ struct scales {
 
 double against(double value, std::uint32_t most) { return 1.0 - value / most; }
 
-double overlap_score(const candidate& c, const scales& s) {
-  return s.blocks == 0 ? 0.0 : static_cast<double>(c.overlap_blocks) / s.blocks;
-}
+double overlap_score(const candidate& c, const scales& s) { return s.blocks == 0 ? 0.0 : c.worth / s.blocks; }
 double kv_usage_score(const candidate& c, const scales& s) {
   return c.kv_usage == unmeasured ? s.kv_usage_score : 1.0 - c.kv_usage;
 }
@@ -107,18 +109,62 @@ scales read_loads(std::vector<candidate>& all, const load_board& loads, clock_po
   return out;
 }
 
+/// Weights are relative; a bound keeps every total finite.
+double usable(double weight) { return std::isfinite(weight) && weight > 0 ? std::min(weight, 1e6) : 0; }
+
+double share(double weight) { return std::isfinite(weight) ? std::clamp(weight, 0.0, 1.0) : 0.0; }
+
+/// Blocks by tier: device + w_host * (host - device) + w_disk * (blocks - host), the device's weighed as well.
+double weigh(const overlap& o, const tier_weights& by, std::uint32_t blocks) {
+  const auto all = std::min(o.blocks, blocks);
+  const auto host = std::min(o.host_blocks, all);
+  const auto device = std::min(o.device_blocks, host);
+  return share(by.device) * device + share(by.host) * (host - device) + share(by.disk) * (all - host);
+}
+
 /// `all` is in the order of the endpoints, which is that of instance names.
-void read_overlaps(std::vector<candidate>& all, const overlaps& cached, std::uint32_t blocks) {
-  for (const auto& o : cached.found) {
+template <class Use>
+void each_known(std::vector<candidate>& all, std::span<const overlap> found, Use use) {
+  for (const auto& o : found) {
     const auto it = std::lower_bound(all.begin(), all.end(), o.instance,
                                      [](const candidate& c, std::string_view name) { return c.to->instance < name; });
-    if (it == all.end() || it->to->instance != o.instance) continue;
-    it->overlap_blocks = std::min(o.blocks, blocks);
+    if (it != all.end() && it->to->instance == o.instance) use(*it, o);
   }
 }
 
-/// Weights are relative; a bound keeps every total finite.
-double usable(double weight) { return std::isfinite(weight) && weight > 0 ? std::min(weight, 1e6) : 0; }
+void read_overlaps(std::vector<candidate>& all, const overlaps& cached, const tier_weights& tiers,
+                   std::uint32_t blocks) {
+  if (cached.known) {
+    each_known(all, cached.found, [&](candidate& c, const overlap& o) {
+      c.held = &o;
+      c.worth = weigh(o, tiers, blocks);
+    });
+  }
+  each_known(all, cached.predicted, [&](candidate& c, const overlap& o) {
+    c.predicted_blocks = std::min(o.blocks, blocks);
+    c.worth = std::max(c.worth, share(tiers.device) * c.predicted_blocks);
+  });
+}
+
+/// The prediction is worth more than what the index knows.
+bool by_prediction(const candidate& c, const tier_weights& tiers, std::uint32_t blocks) {
+  return c.predicted_blocks != 0 &&
+         (!c.held || share(tiers.device) * c.predicted_blocks > weigh(*c.held, tiers, blocks));
+}
+
+scored scored_of(const candidate& c, const policy& how, std::uint32_t blocks) {
+  scored out;
+  out.to = c.to;
+  out.total = c.total;
+  if (c.held) {
+    out.overlap_blocks = std::min(c.held->blocks, blocks);
+    out.host_blocks = std::min(c.held->host_blocks, out.overlap_blocks);
+    out.device_blocks = std::min(c.held->device_blocks, out.host_blocks);
+  }
+  out.predicted_blocks = c.predicted_blocks;
+  out.by_prediction = by_prediction(c, how.tiers, blocks);
+  return out;
+}
 
 /// The first `keep` in order of total; equal totals in the order of the turn.
 std::vector<const candidate*> rank(const std::vector<candidate>& all, std::size_t keep, std::uint64_t turn) {
@@ -171,10 +217,10 @@ decision decide(const placement& request, const model_endpoints* candidates, con
                {"waiting", waiting_score, usable(how.weight_waiting)},
                {"in-flight", in_flight_score, usable(how.weight_in_flight)}};
   }
-  if (how.how == strategy::kv_aware && cached.known && request.blocks != 0) {
-    out.index_used = true;
+  if (how.how == strategy::kv_aware && request.blocks != 0 && (cached.known || !cached.predicted.empty())) {
+    out.index_used = cached.known;
     against_all.blocks = request.blocks;
-    read_overlaps(all, cached, request.blocks);
+    read_overlaps(all, cached, how.tiers, request.blocks);
     scorers.insert(scorers.begin(), {"overlap", overlap_score, usable(how.weight_overlap)});
   }
   for (const auto& s : scorers)
@@ -184,21 +230,22 @@ decision decide(const placement& request, const model_endpoints* candidates, con
   const auto best = rank(all, std::size_t{1} + how.runners_up, turn.turn++);
   out.ranked.reserve(best.size());
   for (const auto* c : best) {
-    auto& one = out.ranked.emplace_back(scored{c->to, c->total, c->overlap_blocks, {}});
+    auto& one = out.ranked.emplace_back(scored_of(*c, how, request.blocks));
     one.parts.reserve(scorers.size());
     for (const auto& s : scorers) one.parts.push_back({s.name, s.score(*c, against_all)});
   }
-  const auto& chosen = *best.front();
-  out.reason = reason_for_choice({how.how, chosen.to->instance, loads.read(chosen.to->slot, now), chosen.overlap_blocks,
-                                  request.blocks, out.index_used, all.size()},
-                                 cached.known ? std::string_view{} : cached.unknown_because);
+  const auto& chosen = out.ranked.front();
+  out.by_prediction = chosen.by_prediction;
+  out.reason =
+      reason_for_choice({how.how, loads.read(chosen.to->slot, now), request.blocks, out.index_used, all.size()}, chosen,
+                        cached.known ? std::string_view{} : cached.unknown_because);
   return out;
 }
 
-std::uint64_t expected_prefill(const placement& request, std::uint32_t overlap_blocks) {
+std::uint64_t expected_prefill(const placement& request, std::uint32_t cached_blocks) {
   // Without a count, four bytes a token: the usual mean of English text in current vocabularies.
   const std::uint64_t prompt = request.prompt_tokens ? *request.prompt_tokens : request.prompt_bytes / 4;
-  const auto cached = std::uint64_t{overlap_blocks} * request.block_size;
+  const auto cached = std::uint64_t{cached_blocks} * request.block_size;
   return cached >= prompt ? 0 : prompt - cached;
 }
 

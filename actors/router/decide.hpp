@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/indexer/kv_index.hpp"
 #include "actors/router/load_board.hpp"
 #include "actors/router/topology.hpp"
 
@@ -16,11 +18,19 @@ namespace infernex::router {
 enum class strategy : std::uint8_t { round_robin, least_load, kv_aware };
 std::string_view name(strategy s);
 
+/// What a cached block is worth by the tier it lies on: copying it in costs less than computing it anew.
+struct tier_weights {
+  double device = 1.0;
+  double host = 0.8;
+  double disk = 0.5;
+};
+
 /// How a request is placed. Weights are relative; a score is in 0..1, higher is better.
 struct policy {
   strategy how = strategy::kv_aware;
   /// kv_aware: share of the prompt's cacheable blocks the engine holds.
   double weight_overlap = 2.0;
+  tier_weights tiers;
   /// kv_aware and least_load: free share of the engine's KV blocks.
   double weight_kv_usage = 1.0;
   /// kv_aware and least_load: waiting requests, and requests in flight, against the busiest candidate (or 8, if
@@ -44,29 +54,36 @@ struct placement {
   std::span<const std::string_view> exclude;
 };
 
-/// Leading blocks of the request that an instance caches.
-struct overlap {
-  std::string_view instance;
-  std::uint32_t blocks = 0;
-};
+/// Leading blocks of the request that an instance caches, or should cache.
+using overlap = indexer::match;
 
-/// What the KV index said, or why it said nothing.
+/// What the KV index said, or why it said nothing; and what is predicted of what was routed lately.
 struct overlaps {
   bool known = false;
   /// Why not, e.g. "the indexer did not answer in 50 ms". Empty if known.
   std::string_view unknown_because;
   std::span<const overlap> found;
+  std::span<const overlap> predicted;
 };
 
 struct scored {
   const endpoint* to = nullptr;
   double total = 0;
+  /// By the index: on any tier, of those on the device, and on device or host.
   std::uint32_t overlap_blocks = 0;
+  std::uint32_t device_blocks = 0;
+  std::uint32_t host_blocks = 0;
+  std::uint32_t predicted_blocks = 0;
+  /// The prediction is worth more than what the index knows.
+  bool by_prediction = false;
   struct part {
     std::string_view scorer;
     double value;
   };
   std::vector<part> parts;
+
+  /// Blocks that need no prefill, as far as known.
+  std::uint32_t expected_blocks() const { return std::max(overlap_blocks, predicted_blocks); }
 };
 
 /// Where a request goes. Points into the topology it was decided on.
@@ -76,6 +93,8 @@ struct decision {
   /// One line for people.
   std::string reason;
   bool index_used = false;
+  /// The chosen engine's overlap is a prediction.
+  bool by_prediction = false;
 };
 
 /// The state that a decision moves: the turn of round-robin, which also breaks ties.
@@ -88,7 +107,8 @@ struct rotation {
 decision decide(const placement& request, const model_endpoints* candidates, const load_board& loads,
                 const overlaps& cached, const policy& how, rotation& turn, clock_point now);
 
-/// Tokens an engine will have to prefill for this request, as far as known: what a reservation counts.
-std::uint64_t expected_prefill(const placement& request, std::uint32_t overlap_blocks);
+/// Tokens an engine that caches so many leading blocks will have to prefill for this request, as far as known:
+/// what a reservation counts.
+std::uint64_t expected_prefill(const placement& request, std::uint32_t cached_blocks);
 
 }  // namespace infernex::router

@@ -126,7 +126,11 @@ std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, c
   next.reason = text(message.reason());
   next.block_size = optional_of(message.block_size());
   next.total_blocks = optional_of(message.total_blocks());
+  next.engine_block_size = optional_of(message.engine_block_size());
   next.max_model_len = optional_of(message.max_model_len());
+  next.engine_epoch = optional_of(message.engine_epoch());
+  next.kv_health = message.kv_health();
+  next.data_parallel_rank = optional_of(message.data_parallel_rank());
   next.adapters.clear();
   if (const auto* adapters = message.adapters())
     for (const auto* adapter : *adapters) next.adapters.emplace_back(text(adapter));

@@ -3,9 +3,7 @@
 namespace infernex::router {
 
 router_metrics::router_metrics(metrics_registry& r)
-    : no_engine(r.counter("infernex_router_no_engine_total", "Requests that no engine could take")),
-      index_used(r.counter("infernex_router_index_used_total", "Decisions in which the KV index took part")),
-      queries_refused(r.counter("infernex_router_queries_refused_total", "Queries over a bound of number or size")),
+    : queries_refused(r.counter("infernex_router_queries_refused_total", "Queries over a bound of number or size")),
       decisions_unpublished(r.counter("infernex_router_decisions_unpublished_total",
                                       "Decisions answered, but not shown to watchers for lack of room")),
       decide_seconds(
@@ -18,7 +16,34 @@ router_metrics::router_metrics(metrics_registry& r)
       facts_refused(r.counter("infernex_router_facts_refused_total", "Announcements and totals refused for a bound")),
       reservations_shed(
           r.counter("infernex_router_reservations_shed_total", "Reservations taken back early for their bound")),
+      no_engine_(r.counter("infernex_router_no_engine_total", "Requests that no engine could take")),
+      index_used_(r.counter("infernex_router_index_used_total", "Decisions in which the KV index took part")),
+      by_prediction_(r.counter("infernex_router_decisions_by_prediction_total",
+                               "Decisions for an engine that should cache more than the index knows")),
+      predictions_(r.gauge("infernex_router_predictions", "Blocks predicted in engines' caches")),
+      prediction_bytes_(r.gauge("infernex_router_prediction_bytes", "Memory of predictions")),
+      predictions_evicted_(
+          r.counter("infernex_router_predictions_evicted_total", "Predictions that made room for later ones")),
+      predictions_expired_(
+          r.counter("infernex_router_predictions_expired_total", "Predictions that outlived their time")),
+      predictions_shed_(r.counter("infernex_router_predictions_shed_total",
+                                  "Predictions that found no room, and requests they can no longer follow")),
       registry_(r) {}
+
+void router_metrics::count(const fb::RouteChoiceT& decided) {
+  decisions(decided.strategy).Increment();
+  if (decided.instance.empty()) no_engine_.Increment();
+  if (decided.index_used) index_used_.Increment();
+  if (decided.by_prediction) by_prediction_.Increment();
+}
+
+void router_metrics::show(const prediction_index::counters& predicted, std::uint64_t routed_shed) {
+  predictions_.Set(static_cast<double>(predicted.entries));
+  prediction_bytes_.Set(static_cast<double>(predicted.bytes));
+  catch_up(predictions_evicted_, static_cast<double>(predicted.evicted));
+  catch_up(predictions_expired_, static_cast<double>(predicted.expired));
+  catch_up(predictions_shed_, static_cast<double>(predicted.shed + routed_shed));
+}
 
 prometheus::Counter& router_metrics::decisions(const std::string& strategy) {
   auto& counter = by_strategy_[strategy];

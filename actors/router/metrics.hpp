@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "actors/router/prediction.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "messages/errc.hpp"
 
@@ -13,11 +14,10 @@ class router_metrics {
  public:
   explicit router_metrics(metrics_registry& registry);
 
-  prometheus::Counter& decisions(const std::string& strategy);
+  void count(const fb::RouteChoiceT& decided);
+  void show(const prediction_index::counters& predicted, std::uint64_t routed_shed);
   prometheus::Counter& match_failures(errc why);
 
-  prometheus::Counter& no_engine;
-  prometheus::Counter& index_used;
   prometheus::Counter& queries_refused;
   prometheus::Counter& decisions_unpublished;
   prometheus::Histogram& decide_seconds;
@@ -29,6 +29,16 @@ class router_metrics {
   prometheus::Counter& reservations_shed;
 
  private:
+  prometheus::Counter& decisions(const std::string& strategy);
+
+  prometheus::Counter& no_engine_;
+  prometheus::Counter& index_used_;
+  prometheus::Counter& by_prediction_;
+  prometheus::Gauge& predictions_;
+  prometheus::Gauge& prediction_bytes_;
+  prometheus::Counter& predictions_evicted_;
+  prometheus::Counter& predictions_expired_;
+  prometheus::Counter& predictions_shed_;
   metrics_registry& registry_;
   std::map<std::string, prometheus::Counter*> by_strategy_;
   std::map<errc, prometheus::Counter*> by_failure_;

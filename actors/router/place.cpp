@@ -15,10 +15,13 @@ std::optional<T> optional_of(const flatbuffers::Optional<T>& value) {
 
 std::size_t key_count(const fb::RouteItem& item) { return item.keys() ? item.keys()->size() : 0; }
 
-std::size_t items_with_keys(const fb::RouteQuery& query) {
+/// Only keys of tokens are in the index.
+bool asks_index(const fb::RouteItem& item) { return item.key_mode() == fb::KeyMode::Token && key_count(item) != 0; }
+
+std::size_t questions_in(const fb::RouteQuery& query) {
   std::size_t count = 0;
   if (query.items())
-    for (const auto* item : *query.items()) count += key_count(*item) != 0;
+    for (const auto* item : *query.items()) count += asks_index(*item);
   return count;
 }
 
@@ -26,20 +29,68 @@ std::vector<overlap> overlaps_of(const fb::KvMatch& match) {
   std::vector<overlap> found;
   if (!match.overlaps()) return found;
   found.reserve(match.overlaps()->size());
-  for (const auto* o : *match.overlaps()) found.push_back({text(o->instance()), o->blocks()});
+  for (const auto* o : *match.overlaps())
+    found.push_back({text(o->instance()), o->blocks(), o->device_blocks().value_or(o->blocks()),
+                     o->host_blocks().value_or(o->blocks())});
   return found;
+}
+
+void describe(const scored& one, fb::CandidateT& as) {
+  as.instance = one.to->instance;
+  as.url = one.to->url;
+  as.total = one.total;
+  as.overlap_blocks = one.overlap_blocks;
+  if (one.device_blocks != one.overlap_blocks) {
+    as.device_blocks = one.device_blocks;
+    as.host_blocks = one.host_blocks;
+  }
+  as.predicted_blocks = one.predicted_blocks;
+  if (one.to->data_parallel_rank) as.data_parallel_rank = *one.to->data_parallel_rank;
+  for (const auto& part : one.parts) {
+    auto& score = *as.scores.emplace_back(std::make_unique<fb::ScoreT>());
+    score.scorer = part.scorer;
+    score.value = part.value;
+  }
 }
 
 }  // namespace
 
-placer::placer(fleet& engines, reservation_book& open, policy how)
-    : engines_(engines), topology_(engines.topologies()), open_(open), how_(how) {}
+placer::placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed, policy how)
+    : engines_(engines),
+      topology_(engines.topologies()),
+      open_(open),
+      predicted_(predicted),
+      predictions_(predicted),
+      routed_(routed),
+      how_(how) {}
 
-const model_endpoints* placer::find(const fb::RouteQuery& query) { return topology_.get()->find(text(query.model())); }
+const topology& placer::present() {
+  const auto& now = *topology_.get();
+  if (now.version != followed_) predicted_.follow(now);
+  followed_ = now.version;
+  return now;
+}
+
+void placer::on_life(const fb::RequestLife& message, clock_point now) {
+  if (const auto* started = message.started())
+    for (const auto* id : *started) open_.drop(text(id));
+  if (const auto* finished = message.finished())
+    for (const auto* one : *finished) {
+      open_.drop(text(one->request_id()));
+      routed_.finished(text(one->request_id()), text(one->instance()), now);
+    }
+}
+
+void placer::on_tick(clock_point now) {
+  present();
+  open_.expire(now);
+  predicted_.expire(now);
+  routed_.expire(now);
+}
 
 placer::fleet_counts placer::fleet_size() {
   fleet_counts counts;
-  for (const auto& [name, model] : topology_.get()->models) {
+  for (const auto& [name, model] : present().models) {
     counts.known += model.endpoints.size();
     counts.ready += model.ready_count();
   }
@@ -47,13 +98,13 @@ placer::fleet_counts placer::fleet_size() {
 }
 
 std::optional<fb::KvMatchQueryT> placer::question(const fb::RouteQuery& query) {
-  if (how_.how != strategy::kv_aware || items_with_keys(query) == 0) return std::nullopt;
-  const auto* candidates = find(query);
+  if (how_.how != strategy::kv_aware || questions_in(query) == 0) return std::nullopt;
+  const auto* candidates = present().find(text(query.model()));
   if (!candidates || candidates->ready_count() == 0) return std::nullopt;
   fb::KvMatchQueryT asked;
   asked.model = candidates->model;
   for (const auto* item : *query.items()) {
-    if (key_count(*item) == 0) continue;
+    if (!asks_index(*item)) continue;
     auto& chain = *asked.chains.emplace_back(std::make_unique<fb::KvChainT>());
     const auto keys = elements(item->keys());
     chain.keys.assign(keys.begin(), keys.end());
@@ -62,7 +113,7 @@ std::optional<fb::KvMatchQueryT> placer::question(const fb::RouteQuery& query) {
 }
 
 std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, const model_endpoints* candidates,
-                                                    const overlaps& cached, clock_point now) {
+                                                    overlaps cached, clock_point now) {
   std::vector<std::string_view> exclude;
   if (item.exclude())
     for (const auto* instance : *item.exclude()) exclude.push_back(text(instance));
@@ -74,6 +125,9 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
                           item.block_size(),
                           static_cast<std::uint32_t>(key_count(item)),
                           exclude};
+  const auto keys = elements(item.keys());
+  if (predicts() && candidates && !keys.empty())
+    cached.predicted = predictions_.lookup(candidates->model, request.key_mode, keys);
   const auto decided = decide(request, candidates, engines_.board(), cached, how_, turn_, now);
 
   auto choice = std::make_unique<fb::RouteChoiceT>();
@@ -86,32 +140,28 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   if (request.prompt_tokens) choice->prompt_tokens = *request.prompt_tokens;
   if (decided.ranked.empty()) return choice;
   const auto& chosen = decided.ranked.front();
-  open_.reserve(request.request_id, chosen.to->slot, {1, expected_prefill(request, chosen.overlap_blocks)}, now);
+  open_.reserve(request.request_id, chosen.to->slot, {1, expected_prefill(request, chosen.expected_blocks())}, now);
   choice->instance = chosen.to->instance;
   choice->url = chosen.to->url;
   choice->overlap_blocks = chosen.overlap_blocks;
-  for (const auto& one : decided.ranked) {
-    auto& candidate = *choice->candidates.emplace_back(std::make_unique<fb::CandidateT>());
-    candidate.instance = one.to->instance;
-    candidate.url = one.to->url;
-    candidate.total = one.total;
-    candidate.overlap_blocks = one.overlap_blocks;
-    for (const auto& part : one.parts) {
-      auto& score = *candidate.scores.emplace_back(std::make_unique<fb::ScoreT>());
-      score.scorer = part.scorer;
-      score.value = part.value;
-    }
-  }
+  choice->predicted_blocks = chosen.predicted_blocks;
+  choice->by_prediction = decided.by_prediction;
+  if (chosen.to->data_parallel_rank) choice->data_parallel_rank = *chosen.to->data_parallel_rank;
+  for (const auto& one : decided.ranked)
+    describe(one, *choice->candidates.emplace_back(std::make_unique<fb::CandidateT>()));
+  if (predicts())
+    routed_.routed(request.request_id, candidates->model, request.key_mode, chosen.to->instance,
+                   {keys.begin(), keys.end()}, now);
   return choice;
 }
 
 fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer& cached, clock_point now) {
-  const auto* candidates = find(query);
+  const auto* candidates = present().find(text(query.model()));
   fb::RouteDecisionT out;
   out.model = candidates ? candidates->model : std::string(text(query.model()));
   std::string_view because = cached.unknown_because;
   const auto* matches = cached.reply ? cached.reply->matches() : nullptr;
-  if (cached.reply && (matches ? matches->size() : 0) != items_with_keys(query)) {
+  if (cached.reply && (matches ? matches->size() : 0) != questions_in(query)) {
     matches = nullptr;
     because = "the indexer's answer does not fit the question";
   } else if (matches && (!cached.reply->coverage() || cached.reply->coverage()->size() == 0)) {
@@ -124,10 +174,11 @@ fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer
   flatbuffers::uoffset_t next = 0;
   for (const auto* item : *query.items()) {
     std::vector<overlap> found;
-    overlaps known{false, because, {}};
-    if (matches && key_count(*item) != 0) {
+    overlaps known{false, because, {}, {}};
+    if (item->key_mode() == fb::KeyMode::Text) known.unknown_because = "keys of text are not indexed";
+    if (matches && asks_index(*item)) {
       found = overlaps_of(*matches->Get(next++));
-      known = {true, {}, found};
+      known = {true, {}, found, {}};
     }
     out.choices.push_back(place_one(*item, candidates, known, now));
   }

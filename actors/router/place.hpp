@@ -7,6 +7,7 @@
 
 #include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
+#include "actors/router/prediction_book.hpp"
 #include "actors/router/reservations.hpp"
 #include "messages/registry.hpp"
 
@@ -20,17 +21,22 @@ struct match_answer {
   std::string unknown_because;
 };
 
-/// Answers RouteQuery messages: decides for each item, reserves its share of load, and puts it into words.
-/// One owner; fleet and reservations must outlive it.
+/// Answers RouteQuery messages: decides for each item, reserves its share of load, predicts what the chosen engine
+/// will cache, and puts it into words. One owner, which also owns the predictions; all of them must outlive it.
 class placer {
  public:
-  placer(fleet& engines, reservation_book& open, policy how);
+  placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed, policy how);
 
   /// The question for the indexer that the items' keys ask, or nothing: no keys, unknown model, or a
   /// strategy that does not look at them. Origin is left for the caller.
   std::optional<fb::KvMatchQueryT> question(const fb::RouteQuery& query);
   /// Origin is left for the caller.
   fb::RouteDecisionT place(const fb::RouteQuery& query, const match_answer& cached, clock_point now);
+  /// A gateway counts these requests itself now, or they are over: takes back their reservations, and lets their
+  /// predictions follow them.
+  void on_life(const fb::RequestLife& message, clock_point now);
+  /// Expires reservations and predictions.
+  void on_tick(clock_point now);
 
   struct fleet_counts {
     std::size_t known = 0;
@@ -39,13 +45,18 @@ class placer {
   fleet_counts fleet_size();
 
  private:
-  const model_endpoints* find(const fb::RouteQuery& query);
+  const topology& present();
+  bool predicts() const { return how_.how == strategy::kv_aware && predicted_.how().enabled; }
   std::unique_ptr<fb::RouteChoiceT> place_one(const fb::RouteItem& item, const model_endpoints* candidates,
-                                              const overlaps& cached, clock_point now);
+                                              overlaps cached, clock_point now);
 
   fleet& engines_;
   published<topology>::reader topology_;
+  std::uint64_t followed_ = 0;  // version of the topology that predictions follow
   reservation_book& open_;
+  prediction_index& predicted_;
+  prediction_index::reader predictions_;
+  prediction_book& routed_;
   policy how_;
   rotation turn_;
 };

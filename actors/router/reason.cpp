@@ -41,29 +41,29 @@ std::string reason_for_none(const model_endpoints& of, std::string_view adapter,
   return out;
 }
 
-std::string reason_for_choice(const choice_facts& facts, std::string_view index_unknown_because) {
+std::string reason_for_choice(const choice_facts& facts, const scored& chosen, std::string_view index_unknown_because) {
   std::string out;
   out.reserve(160);
+  const std::string_view instance = chosen.to->instance;
   out.append(name(facts.how));
   if (facts.how == strategy::round_robin) {
-    out.append(": ").append(facts.instance).append(" is next of ").append(std::to_string(facts.candidates));
+    out.append(": ").append(instance).append(" is next of ").append(std::to_string(facts.candidates));
     return out;
   }
   if (facts.how == strategy::kv_aware && !facts.index_used) {
-    out += " by load only (";
+    out += chosen.by_prediction ? " by prediction (" : " by load only (";
     if (facts.blocks == 0)
       out += "no cacheable block keys";
     else
       out += index_unknown_because.empty() ? std::string_view("the index is not known") : index_unknown_because;
     out += ")";
   }
-  out.append(": ").append(facts.instance);
-  if (facts.index_used)
-    out.append(" holds ")
-        .append(std::to_string(facts.overlap_blocks))
-        .append(" of ")
-        .append(std::to_string(facts.blocks))
-        .append(" blocks");
+  out.append(": ").append(instance);
+  if (facts.index_used) out.append(" holds ").append(std::to_string(chosen.overlap_blocks));
+  if (chosen.by_prediction)
+    out.append(facts.index_used ? ", predicted " : " predicted ").append(std::to_string(chosen.predicted_blocks));
+  if (facts.index_used || chosen.by_prediction)
+    out.append(" of ").append(std::to_string(facts.blocks)).append(" blocks");
   append_load(out, facts.load);
   return out;
 }

@@ -22,15 +22,15 @@ std::string reason_for_none(const model_endpoints& of, std::string_view adapter,
 
 struct choice_facts {
   strategy how;
-  std::string_view instance;
   load_reading load;
-  std::uint32_t overlap_blocks;
   std::uint32_t blocks;
   bool index_used;
   std::size_t candidates;
 };
 
-/// `kv-aware: engine-2 holds 14 of 20 blocks, kv 31 %, waiting 0, in flight 1`.
-std::string reason_for_choice(const choice_facts& facts, std::string_view index_unknown_because);
+/// `kv-aware: engine-2 holds 14 of 20 blocks, kv 31 %, waiting 0, in flight 1`, or
+/// `kv-aware: engine-2 holds 3, predicted 14 of 20 blocks, …`, or
+/// `kv-aware by prediction (the model is not indexed): engine-2 predicted 14 of 20 blocks, …`.
+std::string reason_for_choice(const choice_facts& facts, const scored& chosen, std::string_view index_unknown_because);
 
 }  // namespace infernex::router

@@ -7,6 +7,7 @@
 
 #include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
+#include "actors/router/prediction.hpp"
 #include "actors/router/reservations.hpp"
 
 namespace infernex::router {
@@ -15,6 +16,7 @@ struct settings {
   router::policy policy;
   fleet_settings fleet;
   reservation_book::limits reservations;
+  prediction_settings prediction;
   /// How long the indexer may take before a request is placed by load only.
   std::chrono::milliseconds match_timeout{50};
   /// Queries that may wait for the indexer at once; above it they are refused.

@@ -16,6 +16,12 @@ std::size_t model_endpoints::ready_count() const {
       std::count_if(endpoints.begin(), endpoints.end(), [](const endpoint& e) { return e.ready(); }));
 }
 
+const endpoint* model_endpoints::find(std::string_view instance) const {
+  const auto at = std::lower_bound(endpoints.begin(), endpoints.end(), instance,
+                                   [](const endpoint& e, std::string_view name) { return e.instance < name; });
+  return at == endpoints.end() || at->instance != instance ? nullptr : &*at;
+}
+
 const model_endpoints* topology::find(std::string_view model_or_adapter) const {
   if (const auto it = models.find(model_or_adapter); it != models.end()) return &it->second;
   for (const auto& [name, of] : models)

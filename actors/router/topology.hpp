@@ -27,9 +27,16 @@ struct endpoint {
   std::string reason;
   slot_ref slot;
   std::optional<std::uint32_t> block_size;
+  /// Tokens a block of the engine's own, where that differs.
+  std::optional<std::uint32_t> engine_block_size;
   std::optional<std::uint64_t> total_blocks;
   std::optional<std::uint32_t> max_model_len;
   std::vector<std::string> adapters;
+  /// When the engine's process started; a new value means an empty cache.
+  std::optional<std::uint64_t> engine_epoch;
+  fb::KvHealth kv_health = fb::KvHealth::Absent;
+  /// The rank this endpoint is, of an engine with several behind one URL.
+  std::optional<std::uint32_t> data_parallel_rank;
 
   bool ready() const { return state == fb::EngineState::Ready; }
   friend bool operator==(const endpoint&, const endpoint&) = default;
@@ -44,6 +51,8 @@ struct model_endpoints {
   /// Tokens a block for this model's keys: what its engines announce (the smallest, should they differ).
   std::optional<std::uint32_t> block_size() const;
   std::size_t ready_count() const;
+  /// Null if there is none of that name.
+  const endpoint* find(std::string_view instance) const;
 };
 
 /// Who exists: an immutable snapshot, replaced when membership or state changes.

@@ -108,8 +108,15 @@ struct setup {
   }
 };
 
+/// What the index and the loads say, and nothing else.
+router::settings without_predictions() {
+  router::settings how;
+  how.prediction.enabled = false;
+  return how;
+}
+
 TEST_CASE("without an indexer requests are placed by load, at once, and the answer says so") {
-  setup s;
+  setup s(without_predictions());
   REQUIRE(eventually([&] { return s.ready(); }));
   // The loads travel in order: where the second one's counts, so does the first one's.
   REQUIRE(eventually([&] {
@@ -130,7 +137,7 @@ TEST_CASE("without an indexer requests are placed by load, at once, and the answ
 }
 
 TEST_CASE("with an indexer the engine that holds the prompt is chosen, and decisions reach their watchers") {
-  setup s;
+  setup s(without_predictions());
   s.start_indexer("e1", 3);
   std::mutex guard;
   std::vector<fb::RouteDecisionT> watched;
@@ -205,6 +212,7 @@ TEST_CASE("more queries than may wait for the indexer, and larger ones than allo
     query.model = "m";
     auto& item = *query.items.emplace_back(std::make_unique<fb::RouteItemT>());
     item.request_id = "p" + std::to_string(i);
+    item.key_mode = fb::KeyMode::Token;
     item.keys = prompt_keys;
     auto done = std::make_shared<std::promise<result<fb::RouteDecisionT>>>();
     asked.push_back(done->get_future());
@@ -261,6 +269,36 @@ TEST_CASE("reservations count until a gateway's totals include the request") {
     s.outside->publish(s.outside->names().request_life("m"), encode(life));
     return got->choices[0]->reason.find(expected) != std::string::npos;
   }));
+}
+
+TEST_CASE("a burst of one prompt lands together before any event tells of it, and metrics count why") {
+  setup s;
+  REQUIRE(eventually([&] { return s.ready(); }));
+  s.start_indexer("e1", 0);
+  REQUIRE(eventually([&] {
+    s.announce();
+    const auto got = s.ask();
+    return got && got->choices[0]->index_used;
+  }));
+  const auto got = s.ask(6);
+  REQUIRE(got);
+  for (const auto& choice : got->choices) {
+    CHECK(choice->instance == got->choices[0]->instance);
+    CHECK(choice->by_prediction);
+    CHECK(choice->overlap_blocks == 0);
+    CHECK(choice->predicted_blocks == 4);
+    CHECK(choice->reason.find(" holds 0, predicted 4 of 4 blocks") != std::string::npos);
+  }
+  CHECK(eventually([&] {
+    const auto page = s.metrics.render();
+    return page.find("infernex_router_predictions 4") != std::string::npos &&
+           page.find("infernex_router_decisions_by_prediction_total 0") == std::string::npos;
+  }));
+  // The engine's process is replaced: its cache is empty.
+  s.first.new_engine();
+  s.second.new_engine();
+  s.announce();
+  CHECK(eventually([&] { return s.metrics.render().find("infernex_router_predictions 0") != std::string::npos; }));
 }
 
 TEST_CASE("an unknown model is answered with a reason; a dead engine is left out once it is announced down") {

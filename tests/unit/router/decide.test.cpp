@@ -20,6 +20,8 @@ struct table {
   policy how;
   rotation turn;
   std::vector<overlap> found;
+  std::vector<overlap> predicted;
+  bool index_known = true;
 
   explicit table(unsigned engines, strategy s = strategy::kv_aware) {
     how.how = s;
@@ -46,7 +48,8 @@ struct table {
     p.blocks = blocks;
     p.adapter = adapter;
     p.exclude = exclude;
-    return router::decide(p, &of, loads, {true, {}, found}, how, turn, now);
+    return router::decide(p, &of, loads, {index_known, index_known ? "" : "no answer", found, predicted}, how, turn,
+                          now);
   }
   std::string chosen(std::uint32_t blocks = 20) {
     const auto d = decide(blocks);
@@ -111,6 +114,79 @@ TEST_CASE("kv-aware without an index: by load only, and it says why") {
   CHECK(d.reason == "kv-aware by load only (the indexer did not answer in 50 ms): e1, kv 50 %, waiting 0, in flight 0");
   const auto no_keys = t.decide(0);
   CHECK(no_keys.reason.find("kv-aware by load only (no cacheable block keys): e1") == 0);
+}
+
+TEST_CASE("kv-aware: a block is worth what its tier is worth") {
+  table t(3);
+  t.all_idle();
+  // 10 on the device, 10 more on the host, 20 more on disk: 10 + 0.8 * 10 + 0.5 * 20 = 28.
+  t.found = {{"e0", 40, 10, 20}, {"e1", 27}, {"e2", 29, 29, 29}};
+  auto d = t.decide(40);
+  CHECK(d.ranked[0].to->instance == "e2");
+  CHECK(d.ranked[1].to->instance == "e0");
+  CHECK(d.ranked[1].parts[0].value == doctest::Approx(0.7));
+  CHECK(d.ranked[1].overlap_blocks == 40);
+  CHECK(d.ranked[1].device_blocks == 10);
+  CHECK(d.ranked[1].host_blocks == 20);
+  t.how.tiers = {1, 1, 1};
+  CHECK(t.chosen(40) == "e0");
+  t.how.tiers = {1, 0, 0};
+  CHECK(t.decide(40).ranked[2].to->instance == "e0");
+  // Numbers that do not fit together, or the prompt, do no harm.
+  t.found = {{"e0", 4, 90, 2}};
+  d = t.decide(3);
+  CHECK(d.ranked[0].overlap_blocks == 3);
+  CHECK(d.ranked[0].host_blocks == 2);
+  CHECK(d.ranked[0].device_blocks == 2);
+  for (const auto weight : {std::numeric_limits<double>::quiet_NaN(), -1.0, 1e308}) {
+    t.how.tiers = {weight, weight, weight};
+    CHECK(std::isfinite(t.decide(3).ranked[0].total));
+  }
+}
+
+TEST_CASE("kv-aware: a prediction counts where it is more than the index knows, and the decision says so") {
+  table t(3);
+  t.all_idle();
+  t.found = {{"e0", 5}, {"e1", 8}};
+  t.predicted = {{"e0", 14}, {"e1", 6}, {"nobody", 20}};
+  auto d = t.decide(20);
+  CHECK(d.reason == "kv-aware: e0 holds 5, predicted 14 of 20 blocks, kv 0 %, waiting 0, in flight 0");
+  CHECK(d.by_prediction);
+  CHECK(d.index_used);
+  CHECK(d.ranked[0].by_prediction);
+  CHECK(d.ranked[0].overlap_blocks == 5);
+  CHECK(d.ranked[0].predicted_blocks == 14);
+  CHECK(d.ranked[0].expected_blocks() == 14);
+  CHECK(d.ranked[0].parts[0].value == doctest::Approx(0.7));
+  CHECK(d.ranked[1].to->instance == "e1");
+  CHECK_FALSE(d.ranked[1].by_prediction);
+  CHECK(d.ranked[1].predicted_blocks == 6);
+  t.predicted = {{"e0", 5}};
+  d = t.decide(20);
+  CHECK(d.ranked[0].to->instance == "e1");
+  CHECK_FALSE(d.by_prediction);
+  // On another tier the same blocks are worth less than on the device, where they are predicted.
+  t.found = {{"e0", 5, 0, 0}};
+  CHECK(t.decide(20).by_prediction);
+}
+
+TEST_CASE("kv-aware: predictions alone decide where the index knows nothing; no other strategy looks at them") {
+  table t(3);
+  t.all_idle();
+  t.index_known = false;
+  t.predicted = {{"e2", 3}};
+  auto d = t.decide(4);
+  CHECK(d.ranked[0].to->instance == "e2");
+  CHECK(d.reason == "kv-aware by prediction (no answer): e2 predicted 3 of 4 blocks, kv 0 %, waiting 0, in flight 0");
+  CHECK_FALSE(d.index_used);
+  CHECK(d.by_prediction);
+  t.load(2, 30, 0.9, 30);
+  d = t.decide(4);
+  CHECK(d.ranked[0].to->instance != "e2");
+  CHECK_FALSE(d.by_prediction);
+  CHECK(d.reason.find("kv-aware by load only (no answer): ") == 0);
+  t.how.how = strategy::least_load;
+  CHECK(t.decide(4).ranked[0].predicted_blocks == 0);
 }
 
 TEST_CASE("least-load: each of kv usage, waiting and in-flight decides when the others are equal") {

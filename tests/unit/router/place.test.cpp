@@ -20,9 +20,12 @@ view<typename Object::TableType> message(const Object& object) {
 struct setup {
   fleet engines;
   reservation_book open{engines.board()};
+  prediction_index predicted;
+  prediction_book routed{predicted};
   placer places;
 
-  explicit setup(strategy s = strategy::kv_aware) : places(engines, open, policy_of(s)) {
+  explicit setup(strategy s = strategy::kv_aware, prediction_settings prediction = {})
+      : predicted(prediction), places(engines, open, predicted, routed, policy_of(s)) {
     for (const auto* instance : {"e0", "e1"}) {
       fb::EngineAnnounceT m;
       m.origin = std::make_unique<fb::OriginT>();
@@ -141,6 +144,119 @@ TEST_CASE("a reservation makes the next decision go elsewhere") {
   unsigned first = 0;
   for (const auto& choice : out.choices) first += choice->instance == "e0";
   CHECK(first == 2);
+}
+
+TEST_CASE("without an index, what was routed to an engine draws the next of its kind there, and counts as cached") {
+  setup s;
+  const auto first = s.places.place(*message(setup::query("m", {4})), {nullptr, "no answer"}, now);
+  const auto& to = first.choices[0]->instance;
+  CHECK_FALSE(first.choices[0]->by_prediction);
+  CHECK(first.choices[0]->predicted_blocks == 0);
+  auto again = setup::query("lora", {4});
+  again.items[0]->request_id = "again";
+  for (int i = 0; i < 4; ++i) {
+    const auto out = s.places.place(*message(again), {nullptr, "no answer"}, now + 119s);
+    const auto& choice = *out.choices[0];
+    CHECK(choice.instance == to);
+    CHECK(choice.by_prediction);
+    CHECK(choice.predicted_blocks == 4);
+    CHECK(choice.overlap_blocks == 0);
+    CHECK(choice.candidates[0]->predicted_blocks == 4);
+    CHECK(choice.reason.find("kv-aware by prediction (no answer): " + to + " predicted 4 of 4 blocks") == 0);
+  }
+  s.places.on_tick(now + 119s);
+  CHECK(s.predicted.count().entries == 4);
+  s.places.on_tick(now + 300s);
+  CHECK(s.predicted.count().entries == 0);
+}
+
+TEST_CASE("requests of one query see each other's predictions; switched off, and by other strategies, nobody does") {
+  auto burst = setup::query("m", {4, 4, 4, 4});
+  for (auto& item : burst.items) item->keys = burst.items[0]->keys;
+  const auto on_one = [&](setup& s) {
+    const auto out = s.places.place(*message(burst), {nullptr, "no answer"}, now);
+    unsigned count = 0;
+    for (const auto& choice : out.choices) count += choice->instance == out.choices[0]->instance;
+    return count;
+  };
+  setup s;
+  CHECK(on_one(s) == 4);
+  prediction_settings off;
+  off.enabled = false;
+  setup without(strategy::kv_aware, off);
+  CHECK(on_one(without) == 2);
+  setup by_load(strategy::least_load);
+  CHECK(on_one(by_load) == 2);
+  CHECK(by_load.predicted.count().entries == 0);
+}
+
+TEST_CASE("keys of text are not asked of the indexer, and are predicted apart from keys of tokens") {
+  setup s;
+  auto mixed = setup::query("m", {2, 3});
+  mixed.items[0]->key_mode = fb::KeyMode::Text;
+  const auto q = message(mixed);
+  const auto asked = s.places.question(*q);
+  REQUIRE(asked);
+  REQUIRE(asked->chains.size() == 1);
+  CHECK(asked->chains[0]->keys.size() == 3);
+  const auto found = message(reply({{"e1", 3}}));
+  const auto out = s.places.place(*q, {&*found, {}}, now);
+  CHECK_FALSE(out.choices[0]->index_used);
+  CHECK(out.choices[0]->key_mode == fb::KeyMode::Text);
+  CHECK(out.choices[0]->reason.find("keys of text are not indexed") != std::string::npos);
+  CHECK(out.choices[1]->index_used);
+  CHECK(out.choices[1]->overlap_blocks == 3);
+  mixed.items.pop_back();
+  CHECK_FALSE(s.places.question(*message(mixed)));
+  const auto again = s.places.place(*message(mixed), {nullptr, "-"}, now);
+  CHECK(again.choices[0]->instance == out.choices[0]->instance);
+  CHECK(again.choices[0]->by_prediction);
+  mixed.items[0]->key_mode = fb::KeyMode::Token;
+  CHECK(s.places.place(*message(mixed), {nullptr, "-"}, now).choices[0]->predicted_blocks == 0);
+}
+
+TEST_CASE("a request that ends elsewhere takes its prediction along, and its reservation is over") {
+  setup s;
+  const auto q = setup::query("m", {4});
+  const auto chosen = s.places.place(*message(q), {nullptr, "-"}, now).choices[0]->instance;
+  const std::string other = chosen == "e0" ? "e1" : "e0";
+  fb::RequestLifeT life;
+  life.model = "m";
+  auto& end = *life.finished.emplace_back(std::make_unique<fb::FinishedT>());
+  end.request_id = "r1";
+  end.instance = other;
+  s.places.on_life(*message(life), now);
+  CHECK(s.open.open() == 0);
+  CHECK(s.routed.open() == 0);
+  const auto next = s.places.place(*message(q), {nullptr, "-"}, now);
+  CHECK(next.choices[0]->instance == other);
+  CHECK(next.choices[0]->predicted_blocks == 4);
+}
+
+TEST_CASE("tiers and ranks travel with the candidates") {
+  setup s;
+  fb::EngineAnnounceT m;
+  m.origin = std::make_unique<fb::OriginT>();
+  m.origin->epoch = 1;
+  m.origin->sequence = 2;
+  m.model = "m";
+  m.instance = "e1";
+  m.state = fb::EngineState::Ready;
+  m.data_parallel_rank = 3;
+  s.engines.on_announce(*message(m), now);
+  auto tiers = reply({{"e1", 4}});
+  tiers.matches[0]->overlaps[0]->device_blocks = 1;
+  tiers.matches[0]->overlaps[0]->host_blocks = 3;
+  const auto found = message(tiers);
+  const auto out = s.places.place(*message(setup::query("m", {4})), {&*found, {}}, now);
+  const auto& choice = *out.choices[0];
+  CHECK(choice.instance == "e1");
+  CHECK(choice.data_parallel_rank == 3U);
+  CHECK(choice.candidates[0]->data_parallel_rank == 3U);
+  CHECK(choice.candidates[0]->device_blocks == 1U);
+  CHECK(choice.candidates[0]->host_blocks == 3U);
+  CHECK_FALSE(choice.candidates[1]->data_parallel_rank.has_value());
+  CHECK_FALSE(choice.candidates[1]->device_blocks.has_value());
 }
 
 TEST_CASE("without an answer, or with one that does not fit, it is placed by load and says so") {

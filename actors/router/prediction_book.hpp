@@ -1,0 +1,63 @@
+#pragma once
+
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/router/prediction.hpp"
+
+namespace infernex::router {
+
+/// Which open request made which prediction, so that it can follow the request when that is served elsewhere, or
+/// nowhere. Bounded by number and bytes: above, the oldest can no longer follow. One owner; the index must outlive
+/// it.
+class prediction_book {
+ public:
+  struct limits {
+    std::size_t max_open = 65'536;
+    std::uint64_t max_bytes = 64ULL << 20;
+  };
+  prediction_book(prediction_index& index, limits bounds) : index_(index), bounds_(bounds) {}
+  explicit prediction_book(prediction_index& index) : prediction_book(index, limits{}) {}
+
+  /// Records the prediction; one that the same request made elsewhere is withdrawn.
+  void routed(std::string_view request_id, std::string_view model, fb::KeyMode mode, std::string_view instance,
+              std::vector<prediction_index::block_key> keys, clock_point now);
+  /// The request has ended, served by `instance` (empty: by nobody).
+  void finished(std::string_view request_id, std::string_view instance, clock_point now);
+  /// Requests nobody has reported the end of are forgotten once their predictions have expired.
+  void expire(clock_point now);
+
+  std::size_t open() const { return by_id_.size(); }
+  std::uint64_t bytes() const { return bytes_; }
+  /// Requests forgotten early for a bound.
+  std::uint64_t shed() const { return shed_; }
+
+ private:
+  struct entry {
+    std::string request_id;
+    std::string model;
+    std::string instance;
+    fb::KeyMode mode;
+    /// Leading blocks that were predicted there anyway.
+    std::uint32_t had;
+    clock_point at;
+    std::vector<prediction_index::block_key> keys;
+  };
+  using position = std::list<entry>::iterator;
+  static std::uint64_t cost(const entry& e);
+  void withdraw(const entry& e);
+  void erase(position at);
+
+  prediction_index& index_;
+  limits bounds_;
+  std::list<entry> entries_;  // oldest first
+  /// The names are the entries' own.
+  std::unordered_map<std::string_view, position> by_id_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t shed_ = 0;
+};
+
+}  // namespace infernex::router
