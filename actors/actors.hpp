@@ -82,7 +82,8 @@ using router_actor = caf::typed_actor<
 // --- gateway: owns its fleet snapshot and the life-cycle reports; the I/O threads are its hands ----------
 
 namespace gateway {
-struct life_events;  // starts, first tokens and ends that an I/O thread has gathered
+/// An I/O thread has put starts, first tokens or ends of requests into the inbox, which outlives the actor.
+struct life_waiting {};
 }
 
 using gateway_actor = caf::typed_actor<
@@ -92,8 +93,8 @@ using gateway_actor = caf::typed_actor<
     caf::reacts_to<inbound<fb::EngineLoad>>,
     // Other gateways' totals, for decisions taken here.
     caf::reacts_to<inbound<fb::RequestLife>>,
-    // What happened to requests on one I/O thread since its last report: goes into RequestLife.
-    caf::reacts_to<std::shared_ptr<const gateway::life_events>>,
+    // Take what happened to requests from the inbox: goes into RequestLife, and into predictions.
+    caf::reacts_to<gateway::life_waiting>,
     // As for the router.
     caf::reacts_to<bus_changed>,
     // Publish the totals that changed, and all of them once a second; expire silent engines.
@@ -129,4 +130,4 @@ INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RequestLife>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::probe_result>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::event_batch>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::match_result>)
-INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::gateway::life_events>)
+INFERNEX_ACTOR_MESSAGE(infernex::gateway::life_waiting)

@@ -13,6 +13,11 @@ struct gateway_state {
   std::shared_ptr<gateway_facts> facts;
   prometheus::Counter* facts_refused = nullptr;
   prometheus::Counter* life_dropped = nullptr;
+  prometheus::Gauge* predictions = nullptr;
+  prometheus::Gauge* prediction_bytes = nullptr;
+  prometheus::Counter* predictions_evicted = nullptr;
+  prometheus::Counter* predictions_expired = nullptr;
+  prometheus::Counter* predictions_shed = nullptr;
   bus* messages = nullptr;
   std::chrono::milliseconds life_interval{20};
   /// When the next regular tick is due, and whether an earlier one is under way for fresh totals.
@@ -47,16 +52,45 @@ void listen(gateway_pointer self, const subject<T>& to, lane via) {
   }
 }
 
+/// Predictions follow the engines, and end with time.
+void tend_predictions(gateway_facts& facts, clock_point now) {
+  const auto* topology = facts.topology.get();
+  if (topology->version != facts.followed) facts.predicted.follow(*topology);
+  facts.followed = topology->version;
+  facts.predicted.expire(now);
+  facts.routed.expire(now);
+}
+
+void show_predictions(gateway_state& s) {
+  const auto count = s.facts->predicted.count();
+  s.predictions->Set(static_cast<double>(count.entries));
+  s.prediction_bytes->Set(static_cast<double>(count.bytes));
+  catch_up(*s.predictions_evicted, static_cast<double>(count.evicted));
+  catch_up(*s.predictions_expired, static_cast<double>(count.expired));
+  catch_up(*s.predictions_shed, static_cast<double>(count.shed + s.facts->routed.shed()));
+}
+
+void on_events(gateway_pointer self) {
+  auto& s = self->state;
+  take_events(*s.facts, self->clock().now());
+  if (s.report_soon || !s.facts->requests.changed()) return;
+  s.report_soon = true;
+  self->delayed_send(self, s.life_interval, tick{});
+}
+
 void on_tick(gateway_pointer self) {
   auto& s = self->state;
   const auto now = self->clock().now();
   s.report_soon = false;
   const bool regular = now >= s.next_heartbeat;
+  take_events(*s.facts, now);
+  tend_predictions(*s.facts, now);
   publish_life(*s.facts, *s.messages, regular, now);
   if (!regular) return;
   tell(s.facts->fleet.on_tick(now));
   catch_up(*s.facts_refused, static_cast<double>(s.facts->fleet.refused()));
-  catch_up(*s.life_dropped, static_cast<double>(s.facts->requests.dropped()));
+  catch_up(*s.life_dropped, static_cast<double>(s.facts->requests.dropped() + s.facts->inbox.dropped()));
+  show_predictions(s);
   s.next_heartbeat = now + heartbeat;
   self->delayed_send(self, heartbeat, tick{});
 }
@@ -68,6 +102,14 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
       &metrics->counter("infernex_gateway_facts_refused_total", "Announcements and totals refused for a bound");
   s.life_dropped = &metrics->counter("infernex_gateway_life_dropped_total",
                                      "Records and changes left out of life messages for a bound");
+  s.predictions = &metrics->gauge("infernex_gateway_predicted_blocks", "Blocks predicted in engines' caches");
+  s.prediction_bytes = &metrics->gauge("infernex_gateway_prediction_bytes", "Memory of predictions");
+  s.predictions_evicted =
+      &metrics->counter("infernex_gateway_predictions_evicted_total", "Predictions that made room for later ones");
+  s.predictions_expired =
+      &metrics->counter("infernex_gateway_predictions_expired_total", "Predictions that outlived their time");
+  s.predictions_shed = &metrics->counter("infernex_gateway_predictions_shed_total",
+                                         "Predictions that found no room, and requests they can no longer follow");
   s.facts = std::move(facts);
   s.messages = messages;
   s.life_interval = life_interval;
@@ -78,22 +120,20 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
   auto me = caf::actor_cast<gateway_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
   self->delayed_send(self, heartbeat, tick{});
+  // What an earlier incarnation was woken for and did not take.
+  self->send(self, life_waiting{});
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
-        tell(self->state.facts->fleet.on_announce(*m.message, m.received_at));
+        auto& f = *self->state.facts;
+        tell(f.fleet.on_announce(*m.message, m.received_at));
+        tend_predictions(f, m.received_at);
       },
       [self](const inbound<fb::EngineLoad>& m) { self->state.facts->fleet.on_load(*m.message, m.received_at); },
       [self](const inbound<fb::RequestLife>& m) {
         auto& f = *self->state.facts;
         f.fleet.on_life(*m.message, m.received_at, f.requests.source());
       },
-      [self](const std::shared_ptr<const life_events>& events) {
-        auto& state = self->state;
-        state.facts->requests.apply(*events, self->clock().now());
-        if (state.report_soon) return;
-        state.report_soon = true;
-        self->delayed_send(self, state.life_interval, tick{});
-      },
+      [self](life_waiting) { on_events(self); },
       [self](const bus_changed& change) {
         auto& f = *self->state.facts;
         f.fleet.on_bus(change.connected, self->clock().now());
@@ -105,10 +145,21 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
 
 }  // namespace
 
+void take_events(gateway_facts& facts, clock_point now) {
+  auto events = facts.inbox.take();
+  facts.requests.apply(events, now);
+  for (auto& r : events.routed) facts.routed.routed(r.request_id, r.model, r.mode, r.instance, std::move(r.keys), now);
+  for (const auto& f : events.finished) {
+    facts.routed.finished(f.record.request_id, f.record.instance, now);
+    facts.cached_tokens.note(f);
+  }
+}
+
 void publish_life(gateway_facts& facts, bus& to, bool all, clock_point now) {
-  for (const auto& message : facts.requests.take(all, now)) {
+  for (auto& message : facts.requests.take(all, now)) {
     const auto sent = to.publish(to.names().request_life(message.model), encode(message), lane::stream);
     if (sent == errc::none) continue;
+    facts.requests.put_back(std::move(message));
     static log::limiter failures;
     if (const auto repeated = failures.admit(now)) {
       log::warn("request totals not sent", {{"error", name(sent)}, {"repeated", repeated}});

@@ -5,21 +5,41 @@
 
 #include "actors/actors.hpp"
 #include "actors/router/fleet.hpp"
+#include "actors/router/prediction_book.hpp"
 #include "actors/runtime/role.hpp"
-#include "gateway/life.hpp"
+#include "gateway/life_inbox.hpp"
+#include "gateway/parity.hpp"
+#include "gateway/settings.hpp"
 
 namespace infernex::gateway {
 
-/// The gateway's changing facts. Only the actor's present incarnation changes them (I/O threads read the
-/// topology, and count reservations on the board); they live on when it is restarted.
+/// The gateway's changing facts. Only the actor's present incarnation changes them (I/O threads read topology and
+/// predictions, count reservations on the board, and leave events in the inbox); they live on when it is restarted.
 struct gateway_facts {
-  gateway_facts(const router::fleet_settings& fleet_bounds, std::string source, std::uint64_t epoch)
-      : fleet(fleet_bounds), requests(std::move(source), epoch) {}
+  gateway_facts(const settings& how, metrics_registry& metrics, std::string source, std::uint64_t epoch)
+      : fleet(how.fleet),
+        requests(std::move(source), epoch),
+        predicted(how.prediction),
+        routed(predicted),
+        cached_tokens(metrics, how.parity),
+        topology(fleet.topologies()) {}
   router::fleet fleet;
   life requests;
+  life_inbox inbox;
+  /// Of decisions taken here (`router: embedded`).
+  router::prediction_index predicted;
+  router::prediction_book routed;
+  parity cached_tokens;
+  published<router::topology>::reader topology;
+  /// Version of the topology that predictions follow.
+  std::uint64_t followed = 0;
 };
 
-/// Sends the RequestLife messages that are due: of changed models, or of all.
+/// Takes over what waits in the inbox.
+void take_events(gateway_facts& facts, clock_point now);
+
+/// Sends the RequestLife messages that are due: of changed models, or of all. What could not be sent goes with the
+/// next ones.
 void publish_life(gateway_facts& facts, bus& to, bool all, clock_point now);
 
 /// Watches engines and other gateways, and reports this gateway's requests: at most once an interval while

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,8 +30,15 @@ struct route_request {
 struct candidate {
   std::string instance;
   std::string url;
-  /// Leading blocks of the prompt that it caches, as far as known.
+  /// Leading blocks of the prompt that it caches by the index, and should cache by what was routed there lately.
   std::uint32_t overlap_blocks = 0;
+  std::uint32_t predicted_blocks = 0;
+  /// The latter is worth more.
+  bool by_prediction = false;
+  /// Of an engine with several ranks behind one URL.
+  std::optional<std::uint32_t> data_parallel_rank;
+
+  std::uint32_t expected_blocks() const { return std::max(overlap_blocks, predicted_blocks); }
 };
 
 /// Where a request goes: best engine first, or none, and one line for people that says why.

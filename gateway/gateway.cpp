@@ -22,7 +22,7 @@ class running_gateway final : public gateway_role {
   running_gateway(const runtime& process, const settings& how, const std::shared_ptr<indexer::index_set>& index)
       : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}},
         threads_(std::make_unique<http::io_threads>(shared_.how.threads)) {
-    shared_.facts = std::make_shared<gateway_facts>(how.fleet, shared_.source, process.epoch);
+    shared_.facts = std::make_shared<gateway_facts>(how, process.metrics, shared_.source, process.epoch);
     for (unsigned i = 0; i < threads_->size(); ++i) {
       auto& worker = threads_->at(i);
       auto route = how.router == router_mode::embedded ? make_route_embedded(shared_, index)
@@ -71,12 +71,11 @@ class running_gateway final : public gateway_role {
     const auto actor = caf::actor_cast<caf::strong_actor_ptr>(shared_.actor.get());
     const bool ended = stop_and_wait(shared_.process.system, actor, actor_deadline);
     shared_.actor.set({});
-    std::vector<life_events> last;
-    for (auto& hand : hands_) last.push_back(hand->close());
+    for (auto& hand : hands_) hand->close();
     if (!ended) return;
     // Nobody else touches the facts now: tell the routers the last of them.
     const auto now = std::chrono::steady_clock::now();
-    for (const auto& events : last) shared_.facts->requests.apply(events, now);
+    take_events(*shared_.facts, now);
     shared_.facts->requests.end_all(now);
     publish_life(*shared_.facts, shared_.process.messages, true, now);
   }

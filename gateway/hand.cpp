@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include <boost/asio/post.hpp>
+
 namespace infernex::gateway {
 namespace {
 
@@ -19,6 +21,8 @@ hand::hand(gateway_shared& all, http::worker& on, std::unique_ptr<decider> decid
       backoff(all.how.backoff_first, all.how.backoff_most),
       route(std::move(decides)),
       topology_(all.facts->fleet.topologies()),
+      predicts_(all.how.router == router_mode::embedded && all.how.prediction.enabled &&
+                all.how.policy.how == router::strategy::kv_aware),
       random_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {}
 
 std::string hand::new_request_id() {
@@ -41,6 +45,18 @@ void hand::note(life_finish finish) {
   send_soon();
 }
 
+void hand::note(routed_prompt prompt) {
+  if (closed_) return;
+  events_.routed.push_back(std::move(prompt));
+  if (sending_next_) return;
+  sending_next_ = true;
+  // Behind what else this turn of the loop decides.
+  http::asio::post(worker.context(), [this] {
+    sending_next_ = false;
+    send_now();
+  });
+}
+
 void hand::send_soon() {
   if (events_.changes.size() + events_.finished.size() >= max_batch) return send_now();
   if (sending_) return;
@@ -55,19 +71,19 @@ void hand::send_soon() {
 
 void hand::send_now() {
   if (events_.empty()) return;
-  shared.actor.send(std::make_shared<const life_events>(std::exchange(events_, {})));
+  if (shared.facts->inbox.put(std::exchange(events_, {}))) shared.actor.send(life_waiting{});
 }
 
-life_events hand::close() {
+void hand::close() {
   closed_ = true;
   route->close();
-  return std::exchange(events_, {});
+  shared.facts->inbox.put(std::exchange(events_, {}));
 }
 
 placed_request::placed_request(hand& at, const router::model_endpoints& model, const route_request& request,
                                const candidate& to)
     : at_(at), model_(model.model), instance_(to.instance) {
-  const auto share = share_of(request, to.overlap_blocks);
+  const auto share = share_of(request, to.expected_blocks());
   prefill_tokens_ = share.prefill_tokens;
   const auto tokens = request.prompt_tokens.value_or(0);
   blocks_ = request.block_size == 0 ? 0 : (tokens + request.block_size - 1) / request.block_size;
@@ -78,6 +94,8 @@ placed_request::placed_request(hand& at, const router::model_endpoints& model, c
   }
   at_.note(life_change{model_, instance_, 1, static_cast<std::int64_t>(prefill_tokens_),
                        static_cast<std::int64_t>(blocks_), request.request_id});
+  if (at_.predicts() && !request.keys.empty())
+    at_.note(routed_prompt{request.request_id, model_, instance_, request.key_mode, request.keys});
 }
 
 void placed_request::prefilled() {

@@ -53,11 +53,16 @@ class hand {
   router::load_board& board() { return shared.facts->fleet.board(); }
   std::string new_request_id();
 
+  /// Whether decisions taken here are to be predicted.
+  bool predicts() const { return predicts_; }
+
   /// Reach the actor within a few milliseconds, in batches.
   void note(life_change change);
   void note(life_finish finish);
-  /// What was noted and not sent yet; notes are refused from now on.
-  life_events close();
+  /// Reaches it at once, for the next decision may rest on it.
+  void note(routed_prompt prompt);
+  /// Hands over what was noted and not sent yet; notes are refused from now on.
+  void close();
 
  private:
   void send_soon();
@@ -66,6 +71,8 @@ class hand {
   published<router::topology>::reader topology_;
   life_events events_;
   bool sending_ = false;
+  bool sending_next_ = false;
+  bool predicts_;
   bool closed_ = false;
   std::uint64_t random_;
   std::uint64_t requests_ = 0;

@@ -16,6 +16,9 @@ constexpr std::array<std::string_view, 5> not_to_engine = {"accept-encoding", "c
 constexpr std::array<std::string_view, 7> not_to_client = {
     "content-length", "content-type", "date", "server", "x-infernex-decision", "x-infernex-endpoint", "x-request-id"};
 
+/// As vLLM's API server reads it.
+constexpr std::string_view rank_header = "X-data-parallel-rank";
+
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool same(std::string_view a, std::string_view b) {
@@ -59,8 +62,13 @@ http::fields without(const http::fields& headers, const Names& others) {
 
 }  // namespace
 
-http::fields to_engine(const http::fields& from_client, std::string_view request_id) {
+http::fields to_engine(const http::fields& from_client, std::string_view request_id,
+                       std::optional<std::uint32_t> data_parallel_rank) {
   auto headers = without(from_client, not_to_engine);
+  if (data_parallel_rank) {
+    std::erase_if(headers, [](const auto& field) { return same(field.name, rank_header); });
+    headers.push_back({std::string(rank_header), std::to_string(*data_parallel_rank)});
+  }
   headers.push_back({"X-Request-Id", std::string(request_id)});
   return headers;
 }

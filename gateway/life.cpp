@@ -1,6 +1,7 @@
 #include "gateway/life.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace infernex::gateway {
@@ -51,6 +52,27 @@ void life::end_all(clock_point now) {
     for (auto& [instance, engine] : model.engines) engine = {0, 0, 0, now};
     model.changed = true;
   }
+}
+
+void life::put_back(fb::RequestLifeT&& unsent) {
+  auto* model = find(unsent.model);
+  if (!model) {
+    dropped_ += unsent.started.size() + unsent.finished.size();
+    return;
+  }
+  // They are older than what has come since.
+  const auto keep = [this](auto& to, auto&& from) {
+    const auto room = bounds_.max_records - std::min(bounds_.max_records, to.size());
+    const auto kept = std::min(room, from.size());
+    dropped_ += from.size() - kept;
+    to.insert(to.begin(), std::make_move_iterator(from.begin()),
+              std::make_move_iterator(from.begin() + static_cast<std::ptrdiff_t>(kept)));
+  };
+  std::vector<fb::FinishedT> finished;
+  for (auto& record : unsent.finished) finished.push_back(std::move(*record));
+  keep(model->started, std::move(unsent.started));
+  keep(model->finished, std::move(finished));
+  model->changed = true;
 }
 
 bool life::changed() const {

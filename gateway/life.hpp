@@ -27,13 +27,25 @@ struct life_change {
 struct life_finish {
   std::string model;
   fb::FinishedT record;
+  /// What was expected from cache was a prediction, not the index's word.
+  bool by_prediction = false;
+};
+
+/// A prompt that went to an engine by a decision taken here: predicts what the engine will cache.
+struct routed_prompt {
+  std::string request_id;
+  std::string model;
+  std::string instance;
+  fb::KeyMode mode = fb::KeyMode::Text;
+  std::vector<std::uint64_t> keys;
 };
 
 /// What happened to requests on one I/O thread since its last report, in order.
 struct life_events {
   std::vector<life_change> changes;
   std::vector<life_finish> finished;
-  bool empty() const { return changes.empty() && finished.empty(); }
+  std::vector<routed_prompt> routed;
+  bool empty() const { return changes.empty() && finished.empty() && routed.empty(); }
 };
 
 /// One gateway's absolute totals per engine, and the messages that report them.
@@ -57,6 +69,8 @@ class life {
   void end_all(clock_point now);
   /// The messages due: of the models that changed since their last one, or of all models.
   std::vector<fb::RequestLifeT> take(bool all, clock_point now);
+  /// A message of take() that could not be sent: what appears in messages only once is kept for the next one.
+  void put_back(fb::RequestLifeT&& unsent);
   bool changed() const;
 
   const std::string& source() const { return source_; }

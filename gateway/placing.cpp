@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gateway/text_keys.hpp"
+
 namespace infernex::gateway {
 namespace {
 
@@ -21,6 +23,11 @@ router::placement placement_of(const route_request& request, const std::vector<s
 template <class T>
 flatbuffers::Optional<T> optional_of(const std::optional<T>& value) {
   return value ? flatbuffers::Optional<T>(*value) : flatbuffers::nullopt;
+}
+
+template <class T>
+std::optional<T> std_optional(const flatbuffers::Optional<T>& value) {
+  return value ? std::optional<T>(*value) : std::nullopt;
 }
 
 }  // namespace
@@ -57,12 +64,15 @@ choice to_choice(const fb::RouteChoice& decided) {
   out.reason = text(decided.reason());
   out.index_used = decided.index_used();
   if (text(decided.instance()).empty()) return out;
-  out.ranked.push_back(
-      {std::string(text(decided.instance())), std::string(text(decided.url())), decided.overlap_blocks()});
+  out.ranked.push_back({std::string(text(decided.instance())), std::string(text(decided.url())),
+                        decided.overlap_blocks(), decided.predicted_blocks(), decided.by_prediction(),
+                        std_optional(decided.data_parallel_rank())});
   if (const auto* candidates = decided.candidates()) {
     for (const auto* c : *candidates) {
       if (text(c->instance()) == out.ranked.front().instance) continue;
-      out.ranked.push_back({std::string(text(c->instance())), std::string(text(c->url())), c->overlap_blocks()});
+      out.ranked.push_back({std::string(text(c->instance())), std::string(text(c->url())), c->overlap_blocks(),
+                            c->predicted_blocks(), c->predicted_blocks() > c->overlap_blocks(),
+                            std_optional(c->data_parallel_rank())});
     }
   }
   return out;
@@ -76,7 +86,10 @@ choice place(const route_request& request, const router::model_endpoints* candid
   choice out;
   out.reason = std::move(decided.reason);
   out.index_used = decided.index_used;
-  for (const auto& c : decided.ranked) out.ranked.push_back({c.to->instance, c.to->url, c.overlap_blocks});
+  for (const auto& c : decided.ranked) {
+    out.ranked.push_back(
+        {c.to->instance, c.to->url, c.overlap_blocks, c.predicted_blocks, c.by_prediction, c.to->data_parallel_rank});
+  }
   return out;
 }
 
@@ -85,7 +98,7 @@ choice place_by_load(const route_request& request, const router::model_endpoints
                      router::clock_point now, std::string_view why) {
   auto by_load = how;
   if (by_load.how == router::strategy::kv_aware) by_load.how = router::strategy::least_load;
-  auto out = place(request, candidates, loads, {false, why, {}}, by_load, turn, now);
+  auto out = place(request, candidates, loads, {false, why, {}, {}}, by_load, turn, now);
   out.reason = std::string(why) + "; by load only: " + out.reason;
   out.by_fallback = true;
   return out;
@@ -98,8 +111,17 @@ bool someone_ready(const route_request& request, const router::model_endpoints* 
          });
 }
 
-router::load_share share_of(const route_request& request, std::uint32_t overlap_blocks) {
-  return {1, router::expected_prefill(placement_of(request, {}), overlap_blocks)};
+router::load_share share_of(const route_request& request, std::uint32_t cached_blocks) {
+  return {1, router::expected_prefill(placement_of(request, {}), cached_blocks)};
+}
+
+std::uint32_t cached_tokens(const route_request& request, std::uint32_t blocks,
+                            std::optional<std::uint32_t> prompt_tokens) {
+  const auto tokens = std::uint64_t{blocks} * request.block_size;
+  if (request.key_mode == fb::KeyMode::Token || !prompt_tokens || request.prompt_bytes == 0)
+    return static_cast<std::uint32_t>(tokens);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(*prompt_tokens, blocks * text_piece_bytes * *prompt_tokens / request.prompt_bytes));
 }
 
 }  // namespace infernex::gateway

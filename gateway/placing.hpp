@@ -38,7 +38,11 @@ choice place_by_load(const route_request& request, const router::model_endpoints
 /// Whether an engine of the model is ready that the request does not exclude.
 bool someone_ready(const route_request& request, const router::model_endpoints* candidates);
 
-/// What a reservation for this request counts at a candidate.
-router::load_share share_of(const route_request& request, std::uint32_t overlap_blocks);
+/// What a reservation for this request counts at a candidate that caches so many leading blocks.
+router::load_share share_of(const route_request& request, std::uint32_t cached_blocks);
+
+/// Tokens behind so many leading blocks. Pieces of text are a share of the prompt, whose tokens the engine has counted.
+std::uint32_t cached_tokens(const route_request& request, std::uint32_t blocks,
+                            std::optional<std::uint32_t> prompt_tokens);
 
 }  // namespace infernex::gateway

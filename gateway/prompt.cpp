@@ -1,6 +1,7 @@
 #include "gateway/prompt.hpp"
 
 #include "actors/engine/block_key.hpp"
+#include "gateway/text_keys.hpp"
 
 namespace infernex::gateway {
 namespace {
@@ -111,10 +112,18 @@ http::task<void> search(session& s) {
   }
 }
 
+void use_text(session& s) {
+  const text_root root{s.where.model, s.where.adapter, s.body.cache_salt, s.kind, s.body.rendering};
+  s.where.key_mode = fb::KeyMode::Text;
+  s.where.block_size = router::text_block_tokens;
+  s.where.keys = text_keys(root, s.body.prompt, max_query_keys);
+}
+
 }  // namespace
 
 http::task<void> find_prompt_keys(session& s) {
   co_await search(s);
+  if (s.where.key_mode == fb::KeyMode::Text) use_text(s);
   s.at.metrics.tokenized(s.tokens_by).Increment();
 }
 

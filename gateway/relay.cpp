@@ -107,7 +107,7 @@ http::task<relayed> relay(session& s, const candidate& to, std::string_view upst
   options.response_timeout = left;
   options.idle_timeout = s.body.stream ? s.at.shared.how.stream_idle_timeout : left;
   options.cancel = &s.upstream;
-  const http::outgoing what{"POST", target, to_engine(s.in.headers, s.request_id), s.in.body};
+  const http::outgoing what{"POST", target, to_engine(s.in.headers, s.request_id, to.data_parallel_rank), s.in.body};
   auto opened = co_await s.at.worker.upstream().open(base->at, what, options);
   if (!opened) co_return judge(s, opened.failure(), to);
   const auto status = opened->status();

@@ -6,7 +6,9 @@
 
 #include <boost/asio/post.hpp>
 
+#include "actors/runtime/log.hpp"
 #include "gateway/placing.hpp"
+#include "gateway/router_breaker.hpp"
 
 namespace infernex::gateway {
 namespace {
@@ -68,7 +70,14 @@ void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& 
 class route_by_bus final : public decider {
  public:
   route_by_bus(gateway_shared& shared, http::worker& worker)
-      : shared_(shared), worker_(worker), door_(std::make_shared<door>(worker.context())) {}
+      : shared_(shared),
+        worker_(worker),
+        door_(std::make_shared<door>(worker.context())),
+        breaker_(shared.how.breaker),
+        skipped_(shared.process.metrics.counter("infernex_gateway_route_skipped_total",
+                                                "Requests for which a router that keeps silent was not asked")),
+        pauses_(shared.process.metrics.counter("infernex_gateway_route_pauses_total",
+                                               "Times that a silent router ceased to be asked, on one thread")) {}
 
   http::task<choice> choose(const route_request& request, std::shared_ptr<const router::topology> topology,
                             waiter& wake) override;
@@ -78,6 +87,8 @@ class route_by_bus final : public decider {
   void flush();
   void send(const std::string& model, pending_batch batch);
   std::string why_not(const result<choice>& answer) const;
+  http::task<std::optional<result<choice>>> ask(const route_request& request, waiter& wake, router_breaker::leave with);
+  void learn(const result<choice>& answer, router_breaker::leave with);
 
   gateway_shared& shared_;
   http::worker& worker_;
@@ -85,6 +96,9 @@ class route_by_bus final : public decider {
   pending_batch queue_;
   bool flush_posted_ = false;
   router::rotation turn_;
+  router_breaker breaker_;
+  prometheus::Counter& skipped_;
+  prometheus::Counter& pauses_;
 };
 
 http::task<choice> route_by_bus::choose(const route_request& request, std::shared_ptr<const router::topology> topology,
@@ -92,24 +106,55 @@ http::task<choice> route_by_bus::choose(const route_request& request, std::share
   const auto* candidates = topology ? topology->find(request.model) : nullptr;
   std::string why = "the bus is down";
   if (shared_.process.messages.connected()) {
-    const abandon_at_end waiting{std::make_shared<pending_route>(pending_route{&request, &wake, {}, false})};
-    queue_.push_back(waiting.pending);
-    if (!flush_posted_) {
-      flush_posted_ = true;
-      http::asio::post(worker_.context(), [this] { flush(); });
+    const auto leave = breaker_.may_ask(std::chrono::steady_clock::now());
+    if (leave == router_breaker::leave::skip) {
+      skipped_.Increment();
+      why = "routers keep silent and are not asked for a while";
+    } else {
+      auto answer = co_await ask(request, wake, leave);
+      if (!answer) co_return choice{};
+      // A router that has just started knows fewer engines than we do.
+      if (*answer && (!(*answer)->ranked.empty() || !someone_ready(request, candidates))) co_return std::move(**answer);
+      why = why_not(*answer);
     }
-    // The bus keeps the time-out; the margin is for its answer's way here.
-    const auto deadline = std::chrono::steady_clock::now() + shared_.how.route_timeout + std::chrono::milliseconds(50);
-    const auto outcome = co_await wake.wait(deadline);
-    if (outcome == waiter::outcome::cancelled) co_return choice{};
-    auto& answer = waiting.pending->answer;
-    if (!answer) answer = error{errc::timed_out, {}};
-    // A router that has just started knows fewer engines than we do.
-    if (*answer && (!(*answer)->ranked.empty() || !someone_ready(request, candidates))) co_return **std::move(answer);
-    why = why_not(*answer);
   }
   co_return place_by_load(request, candidates, shared_.facts->fleet.board(), shared_.how.policy, turn_,
                           std::chrono::steady_clock::now(), why);
+}
+
+/// Empty: the request was cancelled.
+http::task<std::optional<result<choice>>> route_by_bus::ask(const route_request& request, waiter& wake,
+                                                            router_breaker::leave with) {
+  const abandon_at_end waiting{std::make_shared<pending_route>(pending_route{&request, &wake, {}, false})};
+  queue_.push_back(waiting.pending);
+  if (!flush_posted_) {
+    flush_posted_ = true;
+    http::asio::post(worker_.context(), [this] { flush(); });
+  }
+  // The bus keeps the time-out; the margin is for its answer's way here.
+  const auto deadline = std::chrono::steady_clock::now() + shared_.how.route_timeout + std::chrono::milliseconds(50);
+  const auto outcome = co_await wake.wait(deadline);
+  auto& answer = waiting.pending->answer;
+  if (outcome == waiter::outcome::cancelled) {
+    breaker_.gave_up(with);
+    co_return std::nullopt;
+  }
+  if (!answer) answer = error{errc::timed_out, {}};
+  learn(*answer, with);
+  co_return std::move(answer);
+}
+
+/// Whether routers are silent.
+void route_by_bus::learn(const result<choice>& answer, router_breaker::leave with) {
+  static log::limiter lines(std::chrono::seconds(1));
+  const auto now = std::chrono::steady_clock::now();
+  if (answer || answer.failure().code != errc::timed_out) {
+    if (breaker_.answered() && lines.admit(now)) log::info("routers answer again");
+  } else if (breaker_.timed_out(with, now)) {
+    pauses_.Increment();
+    if (const auto repeated = lines.admit(now))
+      log::warn("routers keep silent: requests are placed by load without asking them", {{"repeated", repeated}});
+  }
 }
 
 std::string route_by_bus::why_not(const result<choice>& answer) const {

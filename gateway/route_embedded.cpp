@@ -8,31 +8,42 @@ namespace {
 class route_embedded final : public decider {
  public:
   route_embedded(gateway_shared& shared, std::shared_ptr<indexer::index_set> index)
-      : shared_(shared), index_(std::move(index)), lookups_(*index_) {}
+      : shared_(shared),
+        index_(std::move(index)),
+        lookups_(*index_),
+        predictions_(shared.facts->predicted),
+        by_prediction_(shared.process.metrics.counter(
+            "infernex_gateway_decisions_by_prediction_total",
+            "Decisions taken here for an engine that should cache more than the index knows")) {}
 
   http::task<choice> choose(const route_request& request, std::shared_ptr<const router::topology> topology,
                             waiter&) override {
     router::overlaps cached;
-    found_.clear();
     if (request.keys.empty()) {
       cached.unknown_because = request.key_mode == fb::KeyMode::Token ? "the prompt is shorter than a block"
                                                                       : "the prompt's tokens are not known";
+    } else if (request.key_mode == fb::KeyMode::Text) {
+      cached.unknown_because = "keys of text are not indexed";
     } else if (const auto matches = lookups_.lookup(request.model, request.keys)) {
-      for (const auto& m : *matches) found_.push_back({m.instance, m.blocks});
       cached.known = true;
-      cached.found = found_;
+      cached.found = *matches;
     } else {
       cached.unknown_because = "the model is not indexed";
     }
-    co_return place(request, topology ? topology->find(request.model) : nullptr, shared_.facts->fleet.board(), cached,
-                    shared_.how.policy, turn_, std::chrono::steady_clock::now());
+    if (shared_.how.prediction.enabled)
+      cached.predicted = predictions_.lookup(request.model, request.key_mode, request.keys);
+    auto chosen = place(request, topology ? topology->find(request.model) : nullptr, shared_.facts->fleet.board(),
+                        cached, shared_.how.policy, turn_, std::chrono::steady_clock::now());
+    if (!chosen.ranked.empty() && chosen.ranked.front().by_prediction) by_prediction_.Increment();
+    co_return chosen;
   }
 
  private:
   gateway_shared& shared_;
   std::shared_ptr<indexer::index_set> index_;
   indexer::index_set::reader lookups_;
-  std::vector<router::overlap> found_;
+  router::prediction_index::reader predictions_;
+  prometheus::Counter& by_prediction_;
   router::rotation turn_;
 };
 

@@ -41,8 +41,10 @@ void finish(session& s) {
   const auto took = std::chrono::steady_clock::now() - s.in.received_at;
   m.requests(s.status).Increment();
   m.duration.Observe(std::chrono::duration<double>(took).count());
-  if (s.predicted_cached && s.used.cached_tokens) {
-    m.predicted_cached_tokens.Increment(*s.predicted_cached);
+  std::optional<std::uint32_t> expected;
+  if (s.expected_blocks) expected = cached_tokens(s.where, *s.expected_blocks, s.used.prompt_tokens);
+  if (expected && s.used.cached_tokens) {
+    m.predicted_cached_tokens.Increment(*expected);
     m.cached_tokens.Increment(*s.used.cached_tokens);
   }
   if (!s.model) return;
@@ -56,7 +58,8 @@ void finish(session& s) {
   const auto prompt_tokens = s.used.prompt_tokens ? s.used.prompt_tokens : s.where.prompt_tokens;
   if (prompt_tokens) f.record.prompt_tokens = *prompt_tokens;
   if (s.used.completion_tokens) f.record.completion_tokens = *s.used.completion_tokens;
-  if (s.predicted_cached) f.record.predicted_cached_tokens = *s.predicted_cached;
+  if (expected) f.record.predicted_cached_tokens = *expected;
+  f.by_prediction = s.by_prediction;
   if (s.used.cached_tokens) f.record.cached_tokens = *s.used.cached_tokens;
   if (s.ttft) f.record.ttft_ms = milliseconds(*s.ttft);
   f.record.duration_ms = milliseconds(took);
@@ -139,8 +142,7 @@ http::task<void> route(session& s, attempts& tries) {
   s.reason = chosen.reason;
   s.decision = chosen.reason + "; keys: " + std::string(s.tokens_by);
   if (!tries.story().empty()) s.decision += "; after " + tries.story();
-  s.predicted_cached.reset();
-  if (chosen.index_used && !chosen.ranked.empty()) s.predicted_cached = 0;
+  s.index_used = chosen.index_used;
   tries.offer(std::move(chosen.ranked));
 }
 
@@ -157,7 +159,9 @@ http::task<void> forward(session& s, std::string_view upstream_path) {
     if (!to) break;
     s.attempt = tries.count();
     if (s.attempt > 1) s.at.metrics.retries.Increment();
-    if (s.predicted_cached) s.predicted_cached = to->overlap_blocks * s.where.block_size;
+    s.by_prediction = to->by_prediction;
+    s.expected_blocks.reset();
+    if (s.index_used || to->by_prediction) s.expected_blocks = to->expected_blocks();
     const auto result = co_await relay(s, *to, upstream_path);
     if (result.done) co_return;
     if (result.instead) co_return co_await refuse(s, *result.instead);

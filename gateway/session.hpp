@@ -37,6 +37,7 @@ struct session {
   /// Why the request goes where it goes, or nowhere; and the same with what belongs to it, for the header.
   std::string reason;
   std::string decision;
+  bool index_used = false;
 
   waiter wake;
   worker_timer deadline;
@@ -51,7 +52,9 @@ struct session {
   std::string instance;
   unsigned status = 0;
   fb::Outcome outcome = fb::Outcome::Rejected;
-  std::optional<std::uint32_t> predicted_cached;
+  /// Leading blocks expected in the engine's cache, if anything was known of it; and whether by prediction.
+  std::optional<std::uint32_t> expected_blocks;
+  bool by_prediction = false;
   usage used;
   std::optional<std::chrono::steady_clock::duration> ttft;
 

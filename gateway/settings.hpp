@@ -7,13 +7,16 @@
 
 #include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
+#include "actors/router/prediction.hpp"
+#include "gateway/parity_drift.hpp"
+#include "gateway/router_breaker.hpp"
 
 namespace infernex::gateway {
 
 /// Who decides where a request goes: routers on the bus, or the gateway's own threads in place.
 enum class router_mode : std::uint8_t { bus, embedded };
 
-/// One way to learn a prompt's tokens. `text` means: no tokens, place by load and prompt size.
+/// One way to learn a prompt's tokens. `text` means: no tokens; keys of the text, which only predictions know.
 enum class token_step : std::uint8_t { render, tokenize, text };
 
 struct token_settings {
@@ -44,8 +47,13 @@ struct settings {
   router_mode router = router_mode::bus;
   /// How long a router on the bus may take before the gateway decides by load only.
   std::chrono::milliseconds route_timeout{300};
+  /// When a router that keeps silent is no longer asked.
+  router_breaker::limits breaker;
   router::policy policy;
   router::fleet_settings fleet;
+  /// For decisions taken here.
+  router::prediction_settings prediction;
+  parity_drift::settings parity;
   token_settings tokens;
 
   /// A non-streaming request that takes longer is answered with 504. For a streaming one it bounds the time

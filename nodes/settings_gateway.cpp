@@ -52,6 +52,14 @@ void read_gateway(config::section at, gateway::settings& into) {
       .read("life_interval", into.life_interval, 1ms, 1s);
   read_policy(at.below("policy"), into.policy);
   read_fleet(at.below("fleet"), into.fleet);
+  read_prediction(at.below("prediction"), into.prediction);
+  at.below("breaker")
+      .read("timeouts", into.breaker.timeouts, 1, 1'000)
+      .read("first_pause", into.breaker.first_pause, 10ms, 10min)
+      .read("most_pause", into.breaker.most_pause, 10ms, 10min);
+  at.below("parity")
+      .read("threshold", into.parity.threshold, 0.01, 1)
+      .read("requests", into.parity.requests, 1, 1'000'000);
   read_tokens(at.below("tokens"), into.tokens);
 }
 

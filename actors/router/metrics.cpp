@@ -20,7 +20,7 @@ router_metrics::router_metrics(metrics_registry& r)
       index_used_(r.counter("infernex_router_index_used_total", "Decisions in which the KV index took part")),
       by_prediction_(r.counter("infernex_router_decisions_by_prediction_total",
                                "Decisions for an engine that should cache more than the index knows")),
-      predictions_(r.gauge("infernex_router_predictions", "Blocks predicted in engines' caches")),
+      predictions_(r.gauge("infernex_router_predicted_blocks", "Blocks predicted in engines' caches")),
       prediction_bytes_(r.gauge("infernex_router_prediction_bytes", "Memory of predictions")),
       predictions_evicted_(
           r.counter("infernex_router_predictions_evicted_total", "Predictions that made room for later ones")),

@@ -45,7 +45,7 @@ class gateway_fixture {
 
   /// Announces an engine (block size 16) as its agent would.
   void announce(const std::string& instance, const std::string& url, fb::EngineState state = fb::EngineState::Ready,
-                const std::string& model = "m") {
+                const std::string& model = "m", std::optional<std::uint32_t> rank = std::nullopt) {
     fb::EngineAnnounceT a;
     a.origin = std::make_unique<fb::OriginT>();
     a.origin->id = "agent/" + instance;
@@ -59,6 +59,7 @@ class gateway_fixture {
     a.engine_epoch = 7;
     a.block_size = 16;
     a.max_model_len = 4096;
+    if (rank) a.data_parallel_rank = *rank;
     REQUIRE(outside->publish(outside->names().announce(model, instance), encode(a), lane::rpc) == errc::none);
   }
   /// Announces ready engines and waits until the gateway knows them.

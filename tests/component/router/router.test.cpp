@@ -291,14 +291,14 @@ TEST_CASE("a burst of one prompt lands together before any event tells of it, an
   }
   CHECK(eventually([&] {
     const auto page = s.metrics.render();
-    return page.find("infernex_router_predictions 4") != std::string::npos &&
+    return page.find("infernex_router_predicted_blocks 4") != std::string::npos &&
            page.find("infernex_router_decisions_by_prediction_total 0") == std::string::npos;
   }));
   // The engine's process is replaced: its cache is empty.
   s.first.new_engine();
   s.second.new_engine();
   s.announce();
-  CHECK(eventually([&] { return s.metrics.render().find("infernex_router_predictions 0") != std::string::npos; }));
+  CHECK(eventually([&] { return s.metrics.render().find("infernex_router_predicted_blocks 0") != std::string::npos; }));
 }
 
 TEST_CASE("an unknown model is answered with a reason; a dead engine is left out once it is announced down") {

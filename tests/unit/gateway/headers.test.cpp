@@ -33,3 +33,13 @@ TEST_CASE("the engine's headers reach the client but for those the gateway sets"
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].name == "x-kept");
 }
+
+TEST_CASE(
+    "the rank that was chosen goes to the engine; a client's own only where the engine is not known to have any") {
+  const http::fields mine{{"x-Data-Parallel-Rank", "7"}, {"Accept", "a"}};
+  const auto to_one = gateway::to_engine(mine, "id");
+  CHECK(http::find(to_one, "x-data-parallel-rank") == "7");
+  const auto to_rank = gateway::to_engine(mine, "id", 0);
+  CHECK(http::find(to_rank, "x-data-parallel-rank") == "0");
+  CHECK(to_rank.size() == 3);
+}

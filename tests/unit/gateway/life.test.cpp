@@ -129,3 +129,35 @@ TEST_CASE("bounds drop and count, and totals never fall below zero") {
   CHECK(messages[0].in_flight[0]->requests == 1);
   CHECK(messages[0].in_flight[0]->prefill_tokens == 0);
 }
+
+TEST_CASE("a message that could not be sent gives back what is said only once, ahead of what has come since") {
+  life::limits bounds;
+  bounds.max_records = 3;
+  life l("g", 1, bounds);
+  l.apply(placed("m", "e0", "r1", 1, 1), start);
+  l.apply(placed("m", "e0", "r2", 1, 1), start);
+  l.apply(ended("m", "r0"), start);
+  auto unsent = l.take(false, start);
+  REQUIRE(unsent.size() == 1);
+  l.apply(placed("m", "e0", "r3", 1, 1), start);
+  l.apply(ended("m", "r1"), start);
+  l.put_back(std::move(unsent[0]));
+  CHECK(l.changed());
+  const auto next = l.take(false, start);
+  REQUIRE(next.size() == 1);
+  CHECK(next[0].started == std::vector<std::string>{"r1", "r2", "r3"});
+  REQUIRE(next[0].finished.size() == 2);
+  CHECK(next[0].finished[0]->request_id == "r0");
+  CHECK(next[0].finished[1]->request_id == "r1");
+  CHECK(next[0].in_flight[0]->requests == 3);
+  CHECK(next[0].origin->sequence == 2);
+  CHECK(l.dropped() == 0);
+  // Only so many, and the rest is counted.
+  l.apply(placed("m", "e0", "r4", 1, 1), start);
+  auto many = l.take(false, start);
+  many[0].started = {"a", "b", "c"};
+  l.apply(placed("m", "e0", "r5", 1, 1), start);
+  l.put_back(std::move(many[0]));
+  CHECK(l.dropped() == 1);
+  CHECK(l.take(false, start)[0].started == std::vector<std::string>{"a", "b", "r5"});
+}

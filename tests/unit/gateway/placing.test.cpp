@@ -73,11 +73,15 @@ TEST_CASE("a router's choice, its runners-up, or its reason for none") {
   decided.instance = "e1";
   decided.url = "http://e1";
   decided.overlap_blocks = 4;
+  decided.predicted_blocks = 6;
+  decided.by_prediction = true;
+  decided.data_parallel_rank = 2;
   for (const auto* name : {"e1", "e0"}) {
     auto c = std::make_unique<fb::CandidateT>();
     c->instance = name;
     c->url = std::string("http://") + name;
     c->overlap_blocks = 1;
+    c->predicted_blocks = 1;
     decided.candidates.push_back(std::move(c));
   }
   const auto choice = read(decided);
@@ -86,6 +90,12 @@ TEST_CASE("a router's choice, its runners-up, or its reason for none") {
   CHECK(choice.ranked[0].overlap_blocks == 4);
   CHECK(choice.ranked[1].instance == "e0");
   CHECK(choice.ranked[1].url == "http://e0");
+  CHECK(choice.ranked[0].by_prediction);
+  CHECK(choice.ranked[0].expected_blocks() == 6);
+  CHECK(choice.ranked[0].data_parallel_rank == 2U);
+  CHECK_FALSE(choice.ranked[1].by_prediction);
+  CHECK(choice.ranked[1].expected_blocks() == 1);
+  CHECK_FALSE(choice.ranked[1].data_parallel_rank);
 }
 
 TEST_CASE("by load only: says why, keeps exclusions, and does not claim an overlap") {
@@ -122,4 +132,15 @@ TEST_CASE("a reservation counts the tokens that are expected to be prefilled") {
   CHECK(share_of(request(), 0).requests == 1);
   CHECK(share_of(request(), 0).prefill_tokens == 33);
   CHECK(share_of(request(), 2).prefill_tokens == 1);
+}
+
+TEST_CASE("cached tokens: blocks of tokens as they are, pieces of text as their share of the prompt") {
+  auto r = request();
+  CHECK(cached_tokens(r, 2, 33) == 32);
+  r.key_mode = fb::KeyMode::Text;
+  r.block_size = 128;
+  r.prompt_bytes = 2'048;
+  CHECK(cached_tokens(r, 2, 1'000) == 500);
+  CHECK(cached_tokens(r, 2, std::nullopt) == 256);
+  CHECK(cached_tokens(r, 9, 1'000) == 1'000);
 }
