@@ -84,7 +84,7 @@ using router_actor = caf::typed_actor<
 namespace gateway {
 /// An I/O thread has put starts, first tokens or ends of requests into the inbox, which outlives the actor.
 struct life_waiting {};
-}
+}  // namespace gateway
 
 using gateway_actor = caf::typed_actor<
     // An engine exists, changed state, or went away.

@@ -1,5 +1,6 @@
 #include "actors/router/recent_keys.hpp"
 
+#include <algorithm>
 #include <list>
 #include <random>
 
