@@ -20,13 +20,14 @@ struct event_batch {
   bool clear_first = false;
   std::vector<kv_event_batch> batches;
   fb::KvHealth health = fb::KvHealth::Replaying;
-  /// The same more closely, for metrics and status pages.
+  /// The same more closely, for metrics and status pages. A stale stream keeps its health: silence is no loss.
   stream_state stream = stream_state::cold;
   /// Sequence of the newest batch included so far.
   std::optional<std::uint64_t> engine_sequence;
   /// Totals since the listener began.
   source_state::counts totals;
   drop_counts dropped;
+  /// By shape, batches and events; those that were decoded.
   form_counts forms;
   /// Hands the listener its credit back when the actor is done with the group.
   std::shared_ptr<const void> credit;

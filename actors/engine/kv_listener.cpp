@@ -143,6 +143,7 @@ struct kv_listener::impl {
     if (verdict == v::apply || verdict == v::clear_and_apply) apply(batch.payload);
     if (verdict == v::hold || verdict == v::clear_and_hold)
       held = kept_batch{batch.sequence, {batch.payload.begin(), batch.payload.end()}};
+    if (verdict == v::renew) reopen = true;
   }
 
   void on_live(const wire_batch& batch) {
@@ -168,7 +169,7 @@ struct kv_listener::impl {
       on_live({again.sequence, again.payload, false});
     }
     zmq_frames frames;
-    while (live && !held && state.reads_live() && !group_full() && frames.receive(*live)) {
+    while (live && !held && !reopen && state.reads_live() && !group_full() && frames.receive(*live)) {
       const auto parts = frames.view();
       if (const auto batch = parse_live(parts))
         on_live(*batch);
@@ -237,7 +238,7 @@ struct kv_listener::impl {
   }
 
   void run_once() {
-    wait();
+    if (!reopen) wait();
     if (stop) return;
     if (wanted_generation.load() != generation || reopen) begin_anew();
     if (!live || !has_credit()) return;

@@ -1,15 +1,12 @@
 #include "actors/engine/source_state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace infernex::engine {
 
-namespace {
-
 /// Batches whose content is remembered; more than a SUB socket holds back while a replay runs.
-constexpr std::size_t remembered_batches = 16'384;
-
-}  // namespace
+static constexpr std::size_t remembered_batches = 16'384;
 
 source_state::source_state(source_limits limits, bool can_replay)
     : limits_(limits), can_replay_(can_replay), memory_(remembered_batches) {}
@@ -19,6 +16,7 @@ void source_state::start(time_point now) {
   partial_ = false;
   accept_any_ = false;
   gap_end_.reset();
+  held_judged_ = false;
   last_live_.reset();
   failures_ = 0;
   no_history_ = false;
@@ -30,7 +28,7 @@ void source_state::start(time_point now) {
   confirm(now);
   if (can_replay_) {
     phase_ = phase::replaying;
-    want_replay(true, now);
+    want_replay(true, std::max(now, started_ + limits_.replay_pause));
   } else {
     go_live(now);
   }
@@ -134,7 +132,6 @@ std::optional<std::uint64_t> source_state::begin_replay(time_point now) {
   return asked_;
 }
 
-/// The engine is another than the one that was followed.
 void source_state::restarted() {
   ++counts_.restarts;
   partial_ = false;
@@ -161,6 +158,10 @@ batch_verdict source_state::on_live(std::uint64_t sequence, std::uint64_t finger
   if (publisher && publisher == former_publisher_) {
     ++counts_.duplicates;
     return batch_verdict::drop;
+  }
+  if (std::exchange(held_judged_, false) && !is_known(sequence, fingerprint)) {
+    ++counts_.restarts;
+    return batch_verdict::renew;
   }
   confirm(now);
   if (publisher_changed(publisher) && next_ > 0) return restart_live(sequence, fingerprint, now);
@@ -209,6 +210,7 @@ batch_verdict source_state::on_replayed(std::uint64_t sequence, std::uint64_t fi
   confirm(now);
   const bool first = !answered_;
   answered_ = true;
+  maybe_no_history_ = false;
   if (ignoring_) return batch_verdict::drop;
   if (publisher_changed(publisher) && next_ > 0 && !(first && running_full_)) return restart_replayed(now);
   if (first && running_full_) {
@@ -245,9 +247,12 @@ bool source_state::on_replay_end(time_point now) {
     want_replay(true, std::max(now, started_ + limits_.replay_pause));
     return true;
   }
-  if (serves_gap_ && gap_end_ && next_ < *gap_end_) {
-    accept_any_ = true;
-    if (asked_ == 0 && !answered_) no_history_ = true;
+  if (serves_gap_ && gap_end_) {
+    // Once an empty history is that of an engine that has just started; twice, that of one that keeps none.
+    no_history_ = !answered_ && maybe_no_history_;
+    maybe_no_history_ = !answered_;
+    accept_any_ = no_history_;
+    held_judged_ = !no_history_;
   }
   if (!due_) due_ = now + (phase_ == phase::live ? limits_.check_interval : limits_.first_check);
   go_live(now);

@@ -41,6 +41,9 @@ enum class batch_verdict : std::uint8_t {
   hold,
   /// (live only) Forget what was applied, then as hold.
   clear_and_hold,
+  /// (live only) This batch, and what else waits in the socket, is of a former life of the engine: open the socket
+  /// anew and start() again.
+  renew,
 };
 
 /// Follows the sequence numbers of one engine's event stream: live batches, and replays that fill what is
@@ -48,7 +51,10 @@ enum class batch_verdict : std::uint8_t {
 /// once and in order, or the loss is known. How restarts are told:
 ///  - a live sequence goes backwards, or a known sequence comes with other content;
 ///  - a replay asked from the last applied batch does not begin with that very batch;
-///  - a batch names another publisher than those before it.
+///  - a batch names another publisher than those before it;
+///  - a batch that was held is not in the replay that was asked for after it.
+/// A restart after which nothing is heard until the very sequence that was due next shows in none of these: the
+/// engine's epoch (engine_state) tells it, and the caller starts anew.
 /// Plain state: time is passed in, sockets are the caller's.
 class source_state {
  public:
@@ -145,14 +151,16 @@ class source_state {
   std::optional<std::uint64_t> last_live_;
   bool accept_any_ = false;               // the next live batch is taken whatever its sequence
   std::optional<std::uint64_t> gap_end_;  // the held batch that a replay should lead up to
+  bool held_judged_ = false;              // a replay that began after it is complete
 
   // Replays.
   bool begun_ = false;  // one has, since the start
   std::optional<time_point> due_;
-  time_point started_{};
+  time_point started_ = time_point::min();
   time_point progress_{};
   std::uint64_t asked_ = 0;
   std::uint32_t failures_ = 0;
+  bool maybe_no_history_ = false;
   bool no_history_ = false;   // the replay socket answers, but never with a batch
   bool full_wanted_ = false;  // the next replay is to begin at 0 and replaces what is applied
   bool running_ = false;

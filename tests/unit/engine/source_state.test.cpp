@@ -209,11 +209,45 @@ TEST_CASE("an engine that answers replays but keeps no history is followed live"
   CHECK(f.live(6) == verdict::hold);
   REQUIRE(f.asked() == 0);
   CHECK_FALSE(f.state.on_replay_end(f.now));
-  CHECK(f.live(6) == verdict::apply);
+  CHECK(f.live(6) == verdict::renew);  // it may be an engine that has just started
+  f.state.start(f.now);
+  f.pass(300ms);
+  REQUIRE(f.asked() == 0);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  f.pass(300ms);
+  CHECK(f.live(7) == verdict::hold);
+  REQUIRE(f.asked() == 0);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.live(7) == verdict::apply);
   CHECK(f.state.partial());
   f.pass(60s);
   CHECK_FALSE(f.asked().has_value());
-  CHECK(f.live(7) == verdict::apply);
+  CHECK(f.live(8) == verdict::apply);
+}
+
+TEST_CASE("a held batch that the replay after it does not have is of a former life: the socket is opened anew") {
+  for (const std::uint64_t waiting : {3, 6, 9}) {  // its sequence is known with other content, due next, or beyond
+    CAPTURE(waiting);
+    fixture f;
+    f.run_to(1);
+    f.pass(500ms);
+    CHECK(f.live(waiting) == verdict::hold);
+    f.life = 1;  // the engine restarts before it answers
+    REQUIRE(f.asked() == 1);
+    CHECK(f.replayed(1) == verdict::clear_and_drop);
+    CHECK_FALSE(f.state.on_replay_end(f.now));
+    REQUIRE(f.asked() == 0);
+    for (std::uint64_t i = 0; i <= 5; ++i) CHECK(f.replayed(i) == verdict::apply);
+    CHECK_FALSE(f.state.on_replay_end(f.now));
+    f.life = 0;
+    CHECK(f.live(waiting) == verdict::renew);
+    f.state.start(f.now);
+    CHECK_FALSE(f.asked().has_value());  // not at once: replays have their pause
+    f.life = 1;
+    f.pass(200ms);
+    f.run_to(5);
+    CHECK_FALSE(f.state.partial());
+  }
 }
 
 TEST_CASE("every state of a stream has its name, and its moment") {
@@ -239,8 +273,9 @@ TEST_CASE("every state of a stream has its name, and its moment") {
   CHECK(f.state.state() == stream_state::gap);
   CHECK(f.replayed(0) == verdict::drop);
   CHECK(f.replayed(2) == verdict::clear_and_apply);  // batch 1 is lost
+  CHECK(f.replayed(3) == verdict::apply);
   CHECK_FALSE(f.state.on_replay_end(f.now));
-  CHECK(f.live(3) == verdict::apply);
+  CHECK(f.live(3) == verdict::drop);
   CHECK(f.state.state() == stream_state::partial);
 
   f.life = 1;
@@ -394,6 +429,7 @@ TEST_CASE("a new start forgets everything, a damaged batch makes the stream part
   CHECK_FALSE(f.state.partial());
   CHECK_FALSE(f.state.reads_live());
   f.life = 1;
+  f.pass(200ms);
   f.run_to(1);
   CHECK(f.state.last_sequence() == 1);
 }
