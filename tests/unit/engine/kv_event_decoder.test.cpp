@@ -211,7 +211,7 @@ TEST_CASE("envelopes of other shapes: a map, two elements, four elements, SGLang
 }
 
 TEST_CASE("a publisher is found without decoding the batch") {
-  const auto in = [](msgpack_writer w) { return find_publisher(w.bytes()); };
+  const auto in = [](const msgpack_writer& w) { return find_publisher(w.bytes()); };
   const std::string id = "0123456789abcdef";
   CHECK(in(msgpack_writer().array(4).real(1).array(0).number(0).binary(id)).has_value());
   CHECK(in(msgpack_writer().map(2).text("events").array(0).text("publisher_id").binary(id)).has_value());
