@@ -17,7 +17,13 @@ void read_indexer(config::section at, indexer::settings& into) {
       .read("answer_timeout", into.tracking.sync.answer_timeout, 10ms, 10min)
       .read("max_backoff", into.tracking.sync.max_backoff, 10ms, 1h)
       .read("silence", into.tracking.sync.silence, 500ms, 10min)
-      .read("forget", into.tracking.sync.forget, 1s, 24h);
+      .read("forget", into.tracking.sync.forget, 1s, 24h)
+      .read("listen_first", into.ready.listen_first, 0ms, 60s)
+      .read("ready_patience", into.ready.patience, 0ms, 1h)
+      .read_bytes("max_body_bytes", into.max_body_bytes, 1 << 10, 1 << 30)
+      .read("request_timeout", into.request_timeout, 10ms, 10min)
+      .read("max_registered", into.max_registered, 0, 4'096);
+  into.engines.forget = into.tracking.sync.forget;
   into.index.per_model.max_bytes = into.index.max_bytes;
 }
 

@@ -20,6 +20,7 @@ struct indexer_state {
   std::shared_ptr<void> connection_watch;
   /// Where the parts of a snapshot under way arrive, by model and instance.
   std::map<std::pair<std::string, std::string>, subscription> snapshots;
+  std::uint32_t match_credit = 0;
   time_point next_heartbeat;
   bool page_soon = false;
 };
@@ -67,8 +68,23 @@ void ask(pointer self, const tracker::requests& wanted) {
   }
 }
 
-void show(indexer_facts& facts, time_point now) {
+/// Members of the group share the queries, so a replica that has not caught up stays out of it.
+void join_queue_group(pointer self) {
+  auto& s = self->state;
+  listen(self, s.messages->names().any_kv_match(), {lane::rpc, "indexer", s.match_credit});
+}
+
+void show(pointer self, time_point now) {
+  auto& facts = *self->state.facts;
   auto page = std::make_shared<index_page>(make_page(facts.sources, *facts.indexes, now));
+  if (facts.ready.on_sources(page->sources.size(), waiting_sources(page->sources, facts.engines), now)) {
+    log::info("answers match queries from now on", {{"because", facts.ready.reason()}});
+    join_queue_group(self);
+  }
+  page->engines = facts.engines.list();
+  page->stale_after = facts.stale_after;
+  page->caught_up = facts.ready.caught_up();
+  page->caught_up_because = facts.ready.reason();
   indexer_metrics::totals totals{facts.sources.counters(), facts.sources.refused(), facts.sources.forgotten()};
   totals.bytes = facts.indexes->bytes();
   totals.sources = page->sources.size();
@@ -90,6 +106,7 @@ void on_tick(pointer self) {
   const auto now = self->clock().now();
   s.page_soon = false;
   if (now >= s.next_heartbeat) {
+    s.facts->engines.on_tick(now);
     ask(self, s.facts->sources.on_tick(now));
     std::erase_if(s.snapshots, [&s](const auto& entry) {
       return !s.facts->sources.awaits_snapshot(entry.first.first, entry.first.second);
@@ -97,7 +114,7 @@ void on_tick(pointer self) {
     s.next_heartbeat = now + heartbeat;
     self->delayed_send(self, heartbeat, tick{});
   }
-  show(*s.facts, now);
+  show(self, now);
 }
 
 void answer(pointer self, const inbound<fb::KvMatchQuery>& query) {
@@ -122,14 +139,17 @@ indexer_actor::behavior_type run(pointer self, std::shared_ptr<indexer_facts> fa
   const auto& names = messages->names();
   listen(self, names.any_announce(), {lane::rpc, {}, how.announce_credit});
   listen(self, names.any_kv_delta(), {lane::stream, {}, how.delta_credit});
-  listen(self, names.any_kv_match(), {lane::rpc, "indexer", how.match_credit});
+  s.match_credit = how.match_credit;
+  if (s.facts->ready.caught_up()) join_queue_group(self);
   auto me = caf::actor_cast<indexer_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
   s.next_heartbeat = self->clock().now();
   self->send(self, tick{});
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
-        after(self, self->state.facts->sources.on_announce(*m.message, m.received_at));
+        auto& known = *self->state.facts;
+        known.engines.on_announce(*m.message, m.received_at);
+        after(self, known.sources.on_announce(*m.message, m.received_at));
       },
       [self](const inbound<fb::KvDelta>& m) {
         after(self, self->state.facts->sources.on_delta(*m.message, m.received_at));
@@ -140,6 +160,7 @@ indexer_actor::behavior_type run(pointer self, std::shared_ptr<indexer_facts> fa
       [self](const inbound<fb::KvMatchQuery>& m) { answer(self, m); },
       [self](const bus_changed& change) {
         auto& known = *self->state.facts;
+        known.ready.on_bus(change.connected, self->clock().now());
         after(self, known.sources.on_bus(change.connected, self->clock().now()));
         if (change.connected) ask_announcements(*self->state.messages, known.source_id, known.epoch);
       },

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "actors/actors.hpp"
+#include "actors/discovery/engine_descriptor.hpp"
 #include "actors/indexer/index_page.hpp"
 #include "actors/indexer/metrics.hpp"
 #include "actors/indexer/settings.hpp"
@@ -17,12 +19,18 @@ struct indexer_facts {
   indexer_facts(const runtime& process, const settings& how, std::shared_ptr<index_set> set)
       : indexes(std::move(set)),
         sources(how.tracking, indexes),
+        engines(how.engines),
+        ready(how.ready),
+        stale_after(how.tracking.sync.silence),
         source_id("indexer/" + process.process),
         epoch(process.epoch),
         metrics(process.metrics) {}
 
   std::shared_ptr<index_set> indexes;
   tracker sources;
+  engine_directory engines;
+  readiness ready;
+  std::chrono::milliseconds stale_after;
   published<index_page> page;
   std::string source_id;
   std::uint64_t epoch;
@@ -33,8 +41,18 @@ struct indexer_facts {
 /// Feeds the tracker from the bus, asks agents for snapshots, answers match queries.
 indexer_actor spawn_indexer_actor(const runtime& process, const settings& how, std::shared_ptr<indexer_facts> facts);
 
+/// Who follows engines that are registered over HTTP: `nodes` puts the engine agents of this process behind it. Both
+/// are called on an HTTP thread and must not block. Empty: nobody does.
+struct registrar {
+  /// The descriptor's url may be empty. Errors: invalid_request, overloaded (too many).
+  std::function<error(const discovery::engine_descriptor&)> add;
+  /// False: no engine of that name was registered so.
+  std::function<bool(const std::string& instance)> remove;
+};
+
 /// Starts an indexer: its actor under a supervisor, and its HTTP endpoint if one is configured. It is the
 /// only writer of `indexes`. Errors: system_error (address in use).
-result<std::unique_ptr<role>> start(runtime& process, const settings& how, std::shared_ptr<index_set> indexes);
+result<std::unique_ptr<role>> start(runtime& process, const settings& how, std::shared_ptr<index_set> indexes,
+                                    registrar engines = {});
 
 }  // namespace infernex::indexer

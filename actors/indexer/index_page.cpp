@@ -18,6 +18,30 @@ index_page make_page(const tracker& from, const index_set& indexes, time_point n
   return page;
 }
 
+std::span<const source_status> index_page::sources_of(std::string_view model) const {
+  const auto found = std::ranges::equal_range(sources, model, {}, &source_status::model);
+  return {found.begin(), found.end()};
+}
+
+std::size_t waiting_sources(const std::vector<source_status>& sources, const engine_directory& engines) {
+  return static_cast<std::size_t>(std::ranges::count_if(sources, [&engines](const source_status& s) {
+    const auto* engine = engines.find(s.model, s.instance);
+    return !s.exact && (!engine || engine->holds_blocks());
+  }));
+}
+
+namespace {
+
+std::string_view state_of(const source_status& s, const engine_entry* engine, const index_page& page, bool refused,
+                          time_point now) {
+  if (s.exact) return "exact";
+  if (engine && !engine->holds_blocks()) return "down";
+  if (now - s.last_heard >= page.stale_after) return "stale";
+  return refused ? "capped" : "syncing";
+}
+
+}  // namespace
+
 std::string to_json(const index_page& page, time_point now) {
   boost::json::array models;
   auto next = page.sources.begin();
@@ -29,6 +53,14 @@ std::string to_json(const index_page& page, time_point now) {
       const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - next->last_heard).count();
       boost::json::value engine_epoch;
       if (next->engine_epoch) engine_epoch = *next->engine_epoch;
+      const auto* of_model = page.engines ? page.engines->find(m.name) : nullptr;
+      const auto* engine = of_model ? of_model->find(next->instance) : nullptr;
+      boost::json::value url, engine_state, reason;
+      if (engine) {
+        if (!engine->url.empty()) url = engine->url;
+        engine_state = fb::EnumNameEngineState(engine->state);
+        reason = engine->reason;
+      }
       instances.push_back({{"instance", next->instance},
                            {"keys", next->keys},
                            {"digest", digest},
@@ -36,7 +68,11 @@ std::string to_json(const index_page& page, time_point now) {
                            {"sequence", next->sequence},
                            {"agent_epoch", next->agent_epoch},
                            {"engine_epoch", engine_epoch},
-                           {"age_ms", std::max<std::int64_t>(age, 0)}});
+                           {"age_ms", std::max<std::int64_t>(age, 0)},
+                           {"state", state_of(*next, engine, page, m.refused_keys != 0, now)},
+                           {"url", url},
+                           {"engine_state", engine_state},
+                           {"reason", reason}});
     }
     models.push_back({{"model", m.name},
                       {"distinct_keys", m.distinct_keys},

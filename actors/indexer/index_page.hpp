@@ -1,14 +1,18 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "actors/indexer/engine_directory.hpp"
 #include "actors/indexer/tracker.hpp"
 
 namespace infernex::indexer {
 
-/// What `GET /v1/index` shows: an immutable snapshot, made by the tracker's owner.
+/// What the HTTP side knows of the index besides its blocks (`GET /sources`, `/readyz`): an immutable snapshot, made by
+/// the tracker's owner.
 struct index_page {
   struct model {
     std::string name;
@@ -19,13 +23,26 @@ struct index_page {
   std::vector<model> models;
   /// By model, then instance.
   std::vector<source_status> sources;
+  /// Never null once published.
+  std::shared_ptr<const engine_list> engines;
+  /// Silence after which a source is stale.
+  std::chrono::milliseconds stale_after{6'000};
+  bool caught_up = false;
+  std::string caught_up_because;
+
+  std::span<const source_status> sources_of(std::string_view model) const;
 };
 
 index_page make_page(const tracker& from, const index_set& indexes, time_point now);
 
-/// JSON: `{"models":[{"model":…,"distinct_keys":…,"bytes":…,"refused_keys":…,"instances":[{"instance":…,
-/// "keys":…,"digest":"16 hex digits","exact":…,"sequence":…,"agent_epoch":…,"engine_epoch":…|null,
-/// "age_ms":…}]}]}`. Epochs are nanoseconds since 1970.
+/// Sources that hold blocks, or may, and are not exact.
+std::size_t waiting_sources(const std::vector<source_status>& sources, const engine_directory& engines);
+
+/// JSON: `{"models":[{"model":…,"distinct_keys":…,"bytes":…,"refused_keys":…,"instances":[{"instance":…,"keys":…,
+/// "digest":"16 hex digits","exact":…,"sequence":…,"agent_epoch":…,"engine_epoch":…|null,"age_ms":…,"state":…,
+/// "url":…|null,"engine_state":…|null,"reason":…|null}]}]}`. Epochs are nanoseconds since 1970. `state` is one of
+/// `exact`, `syncing`, `stale` (its agent is silent), `down` (so is the engine, or it is starting) and `capped` (the
+/// model's index has refused blocks for the byte limit).
 std::string to_json(const index_page& page, time_point now);
 
 }  // namespace infernex::indexer

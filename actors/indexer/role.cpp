@@ -1,35 +1,9 @@
-#include "actors/indexer/actor.hpp"
-#include "actors/runtime/http/admin.hpp"
+#include "actors/indexer/http_api.hpp"
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/supervisor.hpp"
 
 namespace infernex::indexer {
 namespace {
-
-struct endpoint {
-  std::shared_ptr<indexer_facts> facts;
-  const metrics_registry& metrics;
-  std::function<bool()> ready;
-};
-
-http::task<void> dispatch(std::shared_ptr<const endpoint> at, const http::request& in, http::responder& out) {
-  if (co_await http::answer_admin(at->metrics, at->ready, in, out)) co_return;
-  if (in.path != "/v1/index") {
-    const auto body =
-        http::openai_error(404, "there is no " + in.path + " here, only /v1/index, /metrics, /healthz and /readyz");
-    co_await out.send(404, "application/json", body);
-  } else if (in.method != "GET") {
-    const auto body = http::openai_error(405, in.path + " answers GET only", "method_not_allowed");
-    http::fields allow;
-    allow.push_back({"Allow", "GET"});
-    co_await out.send(405, "application/json", body, std::move(allow));
-  } else {
-    published<index_page>::reader pages(at->facts->page);
-    const auto* page = pages.get();
-    const auto body = to_json(page ? *page : index_page{}, std::chrono::steady_clock::now());
-    co_await out.send(200, "application/json", body);
-  }
-}
 
 class running_indexer final : public role {
  public:
@@ -45,17 +19,19 @@ class running_indexer final : public role {
   }
   ~running_indexer() override { stop(std::chrono::seconds(2)); }
 
-  error serve(const settings& how) {
+  error serve(const settings& how, registrar engines) {
     if (!how.admin_port) return {};
     threads_ = std::make_unique<http::io_threads>(1);
     http::server_settings server;
     server.address = how.admin_address;
     server.port = *how.admin_port;
-    auto at = std::make_shared<const endpoint>(
-        endpoint{facts_, process_.metrics, [&connection = process_.messages] { return connection.connected(); }});
+    server.max_body_bytes = how.max_body_bytes;
+    auto at = std::make_shared<api_context>(
+        facts_, process_.metrics, [&connection = process_.messages] { return connection.connected(); }, how,
+        std::move(engines), actor_);
     auto listening = http::server::listen(
         *threads_, server,
-        [at](http::worker&, http::request& in, http::responder& out) { return dispatch(at, in, out); });
+        [at](http::worker& worker, http::request& in, http::responder& out) { return serve_api(at, worker, in, out); });
     if (!listening) return listening.failure();
     server_ = *std::move(listening);
     log::info("indexer listens", {{"address", how.admin_address}, {"port", server_->port()}});
@@ -85,9 +61,10 @@ class running_indexer final : public role {
 
 }  // namespace
 
-result<std::unique_ptr<role>> start(runtime& process, const settings& how, std::shared_ptr<index_set> indexes) {
+result<std::unique_ptr<role>> start(runtime& process, const settings& how, std::shared_ptr<index_set> indexes,
+                                    registrar engines) {
   auto made = std::make_unique<running_indexer>(process, how, std::move(indexes));
-  if (auto problem = made->serve(how); problem.code != errc::none) return problem;
+  if (auto problem = made->serve(how, std::move(engines)); problem.code != errc::none) return problem;
   return std::unique_ptr<role>(std::move(made));
 }
 

@@ -77,6 +77,11 @@ class fake_agent {
     }
     change({}, {}, fate::sent, true);
   }
+  /// From now on it does not answer snapshot requests.
+  void refuse_snapshots() {
+    const std::lock_guard lock(guard_);
+    answers_ = false;
+  }
   /// This agent was: nothing is known, a larger epoch.
   void restart() {
     const std::lock_guard lock(guard_);
@@ -115,6 +120,7 @@ class fake_agent {
   }
   void answer(const std::string& to) {
     const std::lock_guard lock(guard_);
+    if (!answers_) return;
     ++snapshots_;
     const std::vector<std::uint64_t> all(mirror_.begin(), mirror_.end());
     const auto total = std::max<std::size_t>(1, (all.size() + keys_a_chunk - 1) / keys_a_chunk);
@@ -143,6 +149,7 @@ class fake_agent {
   std::uint64_t announced_ = 0;
   std::uint64_t loads_ = 0;
   unsigned snapshots_ = 0;
+  bool answers_ = true;
   std::set<std::uint64_t> mirror_;
   subscription requests_;
 };

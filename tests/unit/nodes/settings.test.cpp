@@ -45,6 +45,11 @@ TEST_CASE("the example configuration has no mistake and says the defaults") {
   CHECK(read.router.max_pending == plain.router.max_pending);
   CHECK(read.indexer.index.max_bytes == plain.indexer.index.max_bytes);
   CHECK(read.indexer.delta_credit == plain.indexer.delta_credit);
+  CHECK(read.indexer.ready.listen_first == plain.indexer.ready.listen_first);
+  CHECK(read.indexer.ready.patience == plain.indexer.ready.patience);
+  CHECK(read.indexer.max_body_bytes == plain.indexer.max_body_bytes);
+  CHECK(read.indexer.request_timeout == plain.indexer.request_timeout);
+  CHECK(read.indexer.max_registered == plain.indexer.max_registered);
   CHECK(read.indexer.tracking.sync.max_backoff == plain.indexer.tracking.sync.max_backoff);
   CHECK(read.agent.health.probe_interval == plain.agent.health.probe_interval);
   CHECK(read.agent.max_blocks == plain.agent.max_blocks);

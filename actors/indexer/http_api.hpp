@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/indexer/actor.hpp"
+#include "actors/indexer/match_question.hpp"
+#include "actors/runtime/http/server.hpp"
+#include "actors/runtime/supervisor.hpp"
+
+namespace infernex::indexer {
+
+/// What the HTTP side of an indexer works with; for one worker's thread.
+struct api_context {
+  api_context(std::shared_ptr<indexer_facts> of, const metrics_registry& shown, std::function<bool()> bus_connected,
+              const settings& with, registrar engines, current_actor<indexer_actor> index)
+      : facts(std::move(of)),
+        metrics(shown),
+        connected(std::move(bus_connected)),
+        how(with),
+        registered(std::move(engines)),
+        writer(std::move(index)),
+        pages(facts->page),
+        lookups(*facts->indexes) {}
+
+  std::shared_ptr<indexer_facts> facts;
+  const metrics_registry& metrics;
+  std::function<bool()> connected;
+  settings how;
+  registrar registered;
+  current_actor<indexer_actor> writer;
+  published<index_page>::reader pages;
+  index_set::reader lookups;
+  /// Which engine is asked next for a prompt's tokens.
+  std::size_t turn = 0;
+
+  /// The newest page: an empty one before the first.
+  std::shared_ptr<const index_page> page();
+};
+
+/// Answers docs/indexer-api.md, /metrics, /healthz and /readyz.
+http::task<void> serve_api(std::shared_ptr<api_context> at, http::worker& worker, const http::request& in,
+                           http::responder& out);
+
+// --- the parts of it, one for each group of paths ---
+
+/// One request under way.
+struct api_call {
+  api_context& at;
+  http::worker& worker;
+  const http::request& in;
+  http::responder& out;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+http::task<void> answer_json(http::responder& out, std::string body);
+http::task<void> refuse(http::responder& out, refusal why);
+
+/// POST /match_sort.
+http::task<void> serve_match_sort(api_call& call);
+
+}  // namespace infernex::indexer

@@ -1,0 +1,76 @@
+#include "actors/indexer/prompt_call.hpp"
+
+#include <limits>
+
+#include <boost/json.hpp>
+
+namespace infernex::indexer {
+
+namespace json = boost::json;
+
+namespace {
+
+bool read_ids(const json::value& list, std::vector<std::uint32_t>& ids) {
+  const auto* items = list.if_array();
+  if (!items) return false;
+  ids.reserve(items->size());
+  for (const auto& item : *items) {
+    boost::system::error_code problem;
+    const auto id = item.to_number<std::uint32_t>(problem);
+    if (problem) return false;
+    ids.push_back(id);
+  }
+  return true;
+}
+
+bool read_tokens(const json::value& answer, std::vector<std::uint32_t>& ids) {
+  if (const auto* list = answer.if_array())
+    return !list->empty() && list->front().is_object() && read_tokens(list->front(), ids);
+  const auto* fields = answer.if_object();
+  if (!fields) return false;
+  for (const auto* name : {"token_ids", "tokens"})
+    if (const auto* found = fields->if_contains(name)) return read_ids(*found, ids);
+  return false;
+}
+
+std::string message_of(const json::value& answer) {
+  const auto* fields = answer.if_object();
+  const auto* error = fields ? fields->if_contains("error") : nullptr;
+  if (error && error->is_object()) fields = &error->get_object();
+  const auto* message = fields ? fields->if_contains("message") : nullptr;
+  return message && message->is_string() ? std::string(message->get_string().c_str()) : std::string();
+}
+
+}  // namespace
+
+std::string_view name(prompt_step step) { return step == prompt_step::render ? "render" : "tokenize"; }
+
+std::string prompt_body(const match_question& question) {
+  // `to_render` is an object with at least the prompt in it.
+  return "{\"model\":" + json::serialize(json::string(question.model)) + "," + question.to_render.substr(1);
+}
+
+std::string prompt_path(prompt_step step, const match_question& question) {
+  if (step == prompt_step::tokenize) return "/tokenize";
+  return question.by == match_question::form::messages ? "/v1/chat/completions/render" : "/v1/completions/render";
+}
+
+prompt_answer read_prompt_answer(unsigned status, std::string_view body) {
+  prompt_answer answer;
+  boost::system::error_code problem;
+  const auto parsed = json::parse({body.data(), body.size()}, problem);
+  if (status == 200 && !problem && read_tokens(parsed, answer.ids)) {
+    answer.outcome = prompt_answer::verdict::tokens;
+    return answer;
+  }
+  answer.ids.clear();
+  const bool is_callers_fault =
+      status >= 400 && status < 500 && status != 404 && status != 405 && status != 408 && status != 429;
+  if (is_callers_fault) {
+    answer.outcome = prompt_answer::verdict::refused;
+    answer.message = problem ? "the engine answers " + std::to_string(status) : message_of(parsed);
+  }
+  return answer;
+}
+
+}  // namespace infernex::indexer

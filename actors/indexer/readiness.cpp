@@ -1,0 +1,41 @@
+#include "actors/indexer/readiness.hpp"
+
+namespace infernex::indexer {
+
+namespace {
+
+std::string milliseconds(std::chrono::steady_clock::duration span) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(span).count()) + " ms";
+}
+
+}  // namespace
+
+void readiness::on_bus(bool connected, time_point now) {
+  if (!began_) began_ = now;
+  if (!connected)
+    connected_since_.reset();
+  else if (!connected_since_)
+    connected_since_ = now;
+}
+
+bool readiness::on_sources(std::size_t known, std::size_t waiting, time_point now) {
+  if (!began_) began_ = now;
+  if (caught_up_ || !connected_since_) return false;
+  const auto took = now - *began_;
+  const auto of_all = std::to_string(waiting) + " of " + std::to_string(known) + " sources not exact";
+  if (took >= settings_.patience && waiting != 0) {
+    reason_ = "answering after " + milliseconds(settings_.patience) + " with " + of_all;
+  } else if (now - *connected_since_ < settings_.listen_first) {
+    reason_ = "listening for announcements";
+    return false;
+  } else if (waiting != 0) {
+    reason_ = of_all;
+    return false;
+  } else {
+    reason_ = "all " + std::to_string(known) + " sources exact after " + milliseconds(took);
+  }
+  caught_up_ = true;
+  return true;
+}
+
+}  // namespace infernex::indexer

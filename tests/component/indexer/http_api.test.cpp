@@ -1,0 +1,262 @@
+// The indexer's HTTP API over a real nats-server, with agents that exist on the bus only; and replicas.
+
+#include <future>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/json.hpp>
+#include <doctest/doctest.h>
+
+#include "actors/engine/block_key.hpp"
+#include "actors/indexer/actor.hpp"
+#include "tests/component/indexer/fake_agent.hpp"
+#include "tests/support/nats_server.hpp"
+#include "tests/support/wait.hpp"
+
+namespace infernex {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+using test::eventually;
+using test::fake_agent;
+
+std::unique_ptr<bus> connect(const test::nats_server& server, metrics_registry& metrics) {
+  bus_settings how;
+  how.url = server.url();
+  how.reconnect_wait = 50ms;
+  auto made = bus::connect(how, metrics);
+  REQUIRE(made);
+  return *std::move(made);
+}
+
+struct http_answer {
+  int status = 0;
+  std::string head;
+  std::string body;
+  json::value json() const { return json::parse(body); }
+};
+
+http_answer call(std::uint16_t port, const std::string& method, const std::string& path, const std::string& body = {}) {
+  boost::asio::ip::tcp::iostream connection("127.0.0.1", std::to_string(port));
+  connection << method << ' ' << path
+             << " HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: " << body.size() << "\r\n\r\n"
+             << body << std::flush;
+  std::ostringstream all;
+  all << connection.rdbuf();
+  const auto text = all.str();
+  const auto end = text.find("\r\n\r\n");
+  if (text.size() < 12 || end == std::string::npos) return {};
+  return {std::stoi(text.substr(9, 3)), text.substr(0, end), text.substr(end + 4)};
+}
+
+/// One indexer with a bus connection of its own, as in a process of its own.
+struct replica {
+  replica(const test::nats_server& server, std::string name, indexer::registrar engines = {},
+          std::function<void(indexer::settings&)> adapt = {})
+      : messages(connect(server, metrics)), process{system, *messages, metrics, std::move(name), 1} {
+    indexer::settings how;
+    how.admin_port = port;
+    how.tracking.sync.patience = 200ms;
+    how.tracking.sync.answer_timeout = 300ms;
+    if (adapt) adapt(how);
+    auto made = indexer::start(process, how, std::make_shared<indexer::index_set>(how.index), std::move(engines));
+    REQUIRE(made);
+    running = *std::move(made);
+  }
+  ~replica() {
+    running->stop(2s);
+    running.reset();
+    messages->close(1s);
+  }
+  bool ready() const { return call(port, "GET", "/readyz").status == 200; }
+
+  metrics_registry metrics;
+  std::unique_ptr<bus> messages;
+  actor_config config;
+  caf::actor_system system{config};
+  runtime process;
+  std::uint16_t port = test::free_port();
+  std::unique_ptr<role> running;
+};
+
+struct outside {
+  test::nats_server server;
+  metrics_registry metrics;
+  std::unique_ptr<bus> messages = connect(server, metrics);
+  ~outside() { messages->close(1s); }
+
+  /// Blocks of `instance` by a match query on the bus; nothing if nobody answers.
+  std::optional<std::uint32_t> ask(const std::string& model, const std::vector<std::uint64_t>& chain,
+                                   const std::string& instance) {
+    fb::KvMatchQueryT query;
+    query.model = model;
+    query.chains.push_back(std::make_unique<fb::KvChainT>());
+    query.chains[0]->keys = chain;
+    auto done = std::make_shared<std::promise<std::optional<std::uint32_t>>>();
+    auto future = done->get_future();
+    messages->request<fb::KvMatchReply>(messages->names().kv_match(model), encode(query), 2s,
+                                        [done, instance](result<view<fb::KvMatchReply>>&& reply) {
+                                          if (!reply) return done->set_value(std::nullopt);
+                                          const auto all = std::unique_ptr<fb::KvMatchReplyT>((**reply).UnPack());
+                                          std::uint32_t blocks = 0;
+                                          for (const auto& o : all->matches.at(0)->overlaps)
+                                            if (o->instance == instance) blocks = o->blocks;
+                                          done->set_value(blocks);
+                                        });
+    if (future.wait_for(5s) != std::future_status::ready) return std::nullopt;
+    return future.get();
+  }
+};
+
+std::vector<std::uint64_t> range(std::uint64_t from, std::size_t count) {
+  std::vector<std::uint64_t> keys(count);
+  std::iota(keys.begin(), keys.end(), from);
+  return keys;
+}
+
+std::vector<std::uint32_t> tokens(std::size_t count) {
+  std::vector<std::uint32_t> ids(count);
+  std::iota(ids.begin(), ids.end(), 7);
+  return ids;
+}
+
+std::string list(const std::vector<std::uint32_t>& ids) { return json::serialize(json::value_from(ids)); }
+
+TEST_CASE("a replica that joins late is asked only once it is exact; then either answers") {
+  outside world;
+  fake_agent agent(*world.messages, "m", "e0");
+  const auto chain = range(1, 3'000);
+  replica first(world.server, "first");
+  REQUIRE(eventually([&] {
+    agent.announce();
+    return first.ready();
+  }));
+  // The first key comes alone: a delta that arrives shows that the subscription for them is there.
+  std::uint64_t other = 1'000'000;
+  REQUIRE(eventually([&] {
+    agent.change({}, {other++});
+    agent.announce();
+    return world.ask("m", {other - 1}, "e0") == 1u;
+  }));
+  agent.change({}, chain);
+  agent.change({}, range(10'000'000, 60'000));
+  REQUIRE(eventually([&] { return world.ask("m", chain, "e0") == 3'000u; }));
+  {
+    replica second(world.server, "second");
+    unsigned wrong = 0;
+    unsigned asked = 0;
+    auto next_announcement = std::chrono::steady_clock::now();
+    REQUIRE(eventually([&] {
+      // Until the agent is heard of, nothing could be exact.
+      if (std::chrono::steady_clock::now() >= next_announcement) {
+        agent.announce();
+        next_announcement += 50ms;
+      }
+      ++asked;
+      wrong += world.ask("m", chain, "e0") != 3'000u;
+      return second.ready() && agent.snapshots() > 0;
+    }));
+    for (int i = 0; i < 20; ++i) wrong += world.ask("m", chain, "e0") != 3'000u;
+    CHECK(asked > 0);
+    CHECK(wrong == 0);
+    CHECK(call(second.port, "GET", "/readyz").body.find("sources exact after") != std::string::npos);
+    first.running->stop(2s);
+    REQUIRE(eventually([&] { return world.ask("m", chain, "e0") == 3'000u; }));
+  }
+}
+
+TEST_CASE("an engine that cannot be followed delays readiness for a stated time") {
+  outside world;
+  fake_agent agent(*world.messages, "m", "e0");
+  agent.change({}, {1}, fake_agent::fate::lost);
+  agent.refuse_snapshots();
+  replica one(world.server, "one", {}, [](indexer::settings& how) { how.ready.patience = 1s; });
+  bool was_waiting = false;
+  REQUIRE(eventually([&] {
+    agent.announce();
+    was_waiting |= call(one.port, "GET", "/readyz").body.find("1 of 1 sources not exact") != std::string::npos;
+    return one.ready();
+  }));
+  CHECK(was_waiting);
+  CHECK(call(one.port, "GET", "/readyz").body == "ok: answering after 1000 ms with 1 of 1 sources not exact\n");
+}
+
+TEST_CASE("POST /match_sort answers by tokens and by keys, best first") {
+  outside world;
+  fake_agent first(*world.messages, "m", "e0");
+  fake_agent second(*world.messages, "m", "e1");
+  replica one(world.server, "one");
+  const auto ids = tokens(64);
+  const auto keys = engine::chain_keys({"m", "", "", 16}, ids, 99);
+  REQUIRE(keys.size() == 4);
+  REQUIRE(eventually([&] {
+    first.announce();
+    second.announce();
+    return one.ready() && call(one.port, "POST", "/match_sort", R"({"model":"m","token_ids":[1]})").status == 200;
+  }));
+  first.change({}, {keys[0]});
+  second.change({}, keys);
+  first.announce();
+  second.announce();
+  json::value answer;
+  REQUIRE(eventually([&] {
+    const auto got = call(one.port, "POST", "/match_sort", R"({"model":"m","token_ids":)" + list(ids) + "}");
+    if (got.status != 200) return false;
+    answer = got.json();
+    const auto& best = answer.at("instances").at(0);
+    const auto& next = answer.at("instances").at(1);
+    return best.at("exact") == true && best.at("instance") == "e1" && next.at("matched_tokens").to_number<int>() == 16;
+  }));
+  // The fourth block holds the last token, which an engine computes again.
+  CHECK(answer.at("instances").at(0).at("matched_tokens").to_number<int>() == 48);
+  CHECK(answer.at("instances").at(0).at("hit_rate").to_number<double>() == doctest::Approx(0.75));
+  CHECK(answer.at("instances").at(0).at("url") == "http://127.0.0.1/e1");
+  CHECK(answer.at("tokens_by") == "given");
+  const auto by_keys =
+      call(one.port, "POST", "/match_sort",
+           R"({"model":"m","block_size":16,"top":1,"block_keys":)" + json::serialize(json::value_from(keys)) + "}");
+  REQUIRE(by_keys.status == 200);
+  CHECK(by_keys.json().at("instances").as_array().size() == 1);
+  CHECK(by_keys.json().at("instances").at(0).at("blocks").to_number<int>() == 4);
+  const auto several =
+      call(one.port, "POST", "/match_sort",
+           R"({"model":"m","block_size":16,"block_keys":[)" + json::serialize(json::value_from(keys)) + ",[12345]]}");
+  REQUIRE(several.status == 200);
+  CHECK(several.json().at("matches").at(0).at("instances").as_array().size() == 2);
+  CHECK(several.json().at("matches").at(1).at("instances").as_array().empty());
+  CHECK(several.json().at("coverage").as_array().size() == 2);
+}
+
+TEST_CASE("what the HTTP API does not take it refuses in OpenAI's error shape") {
+  outside world;
+  fake_agent agent(*world.messages, "m", "e0");
+  replica one(world.server, "one", {}, [](indexer::settings& how) { how.max_body_bytes = 1 << 10; });
+  REQUIRE(eventually([&] {
+    agent.announce();
+    return call(one.port, "POST", "/match_sort", R"({"model":"m","token_ids":[1]})").status == 200;
+  }));
+  const auto refused = [&](const std::string& method, const std::string& path, const std::string& body, int status) {
+    const auto got = call(one.port, method, path, body);
+    CHECK(got.status == status);
+    CHECK_FALSE(got.json().at("error").at("message").as_string().empty());
+    return got;
+  };
+  CHECK(refused("GET", "/match_sort", "", 405).head.find("Allow: POST") != std::string::npos);
+  refused("POST", "/sources", "", 405);
+  refused("POST", "/match_sort", "no json", 400);
+  CHECK(refused("POST", "/match_sort", R"({"model":"m","token_ids":["x"]})", 400).json().at("error").at("param") ==
+        "token_ids");
+  CHECK(refused("POST", "/match_sort", R"({"model":"other","token_ids":[1]})", 404).json().at("error").at("code") ==
+        "model_not_found");
+  refused("POST", "/match_sort", std::string(2'000, ' '), 413);
+  refused("POST", "/elsewhere", "{}", 404);
+  // The announced engine has no endpoint that renders: nobody listens there.
+  refused("POST", "/match_sort", R"({"model":"m","prompt":"hello"})", 503);
+  CHECK(call(one.port, "GET", "/sources").json().at("models").at(0).at("instances").at(0).at("state") == "exact");
+}
+
+}  // namespace
+}  // namespace infernex
