@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "actors/engine/actor.hpp"
+#include "actors/engine/agents.hpp"
 #include "actors/indexer/actor.hpp"
 #include "actors/router/actor.hpp"
 #include "actors/runtime/caf.hpp"
@@ -31,6 +31,24 @@ std::uint64_t now_ns() {
           .count());
 }
 
+/// The agents of this process: of the configured engines if it is an `agent`, and in any case of those that its
+/// indexer is told of over HTTP. The indexer ends before them.
+result<std::unique_ptr<role>> start_agents(runtime& shared, const node_settings& settings, bool configured,
+                                           indexer::registrar& registered) {
+  auto how = settings.agent;
+  if (!configured) {
+    how.engines.clear();
+    how.admin_port.reset();
+  }
+  engine::agents_limits limits;
+  limits.max_added = settings.indexer.max_registered;
+  auto started = engine::start_agents(shared, how, limits);
+  if (!started) return started.failure();
+  registered.add = [&agents = **started](const discovery::engine_descriptor& engine) { return agents.add(engine); };
+  registered.remove = [&agents = **started](const std::string& instance) { return agents.remove(instance); };
+  return std::unique_ptr<role>(*std::move(started));
+}
+
 /// Starts the roles in the order in which they depend on each other; they end in reverse.
 error start_roles(runtime& shared, const node_settings& settings, const std::vector<std::string>& roles,
                   std::vector<std::unique_ptr<role>>& running) {
@@ -46,9 +64,12 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
   const auto index = std::make_shared<indexer::index_set>(settings.indexer.index);
   error problem;
   const auto failed = [&problem] { return problem.code != errc::none; };
-  if (wanted("agent")) problem = keep(engine::start(shared, settings.agent));
+  indexer::registrar registered;
+  if (wanted("agent") || (wanted("indexer") && settings.indexer.max_registered != 0))
+    problem = keep(start_agents(shared, settings, wanted("agent"), registered));
   // An embedded router looks the index up in place, so its replica lives here too.
-  if (!failed() && (wanted("indexer") || embedded)) problem = keep(indexer::start(shared, settings.indexer, index));
+  if (!failed() && (wanted("indexer") || embedded))
+    problem = keep(indexer::start(shared, settings.indexer, index, std::move(registered)));
   if (!failed() && wanted("router")) problem = keep(router::start(shared, settings.router));
   if (!failed() && wanted("gateway"))
     problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr));

@@ -19,6 +19,7 @@ void read_indexer(config::section at, indexer::settings& into) {
       .read("silence", into.tracking.sync.silence, 500ms, 10min)
       .read("forget", into.tracking.sync.forget, 1s, 24h)
       .read("listen_first", into.ready.listen_first, 0ms, 60s)
+      .read("listen_alone", into.ready.listen_alone, 0ms, 60s)
       .read("ready_patience", into.ready.patience, 0ms, 1h)
       .read_bytes("max_body_bytes", into.max_body_bytes, 1 << 10, 1 << 30)
       .read("request_timeout", into.request_timeout, 10ms, 10min)

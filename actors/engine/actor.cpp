@@ -9,6 +9,7 @@
 #include "actors/engine/ledger.hpp"
 #include "actors/engine/metrics.hpp"
 #include "actors/engine/prober.hpp"
+#include "actors/engine/unprobed.hpp"
 #include "actors/runtime/http/server.hpp"
 #include "actors/runtime/log.hpp"
 
@@ -53,8 +54,9 @@ void publish_deltas(agent_state& state) {
 
 void announce(agent_state& state) {
   publish_deltas(state);
-  const auto message = state.book->announcement();
+  auto message = state.book->announcement();
   if (!message) return;
+  if (state.engine.url.empty()) say_unroutable(*message);
   publish(state, state.world->process.messages.names().announce(message->model, message->instance), *message);
   state.metrics->announcements.Increment();
 }
@@ -120,7 +122,7 @@ void on_snapshot_request(agent_state& state, const inbound<fb::KvSnapshotRequest
   state.metrics->snapshots.Increment();
 }
 
-void attach_to_engine(agent_pointer self) {
+void attach_to_engine(agent_pointer self, std::uint64_t epoch) {
   auto& state = self->state;
   const auto& world = *state.world;
   const engine_agent_actor me(self);
@@ -131,9 +133,13 @@ void attach_to_engine(agent_pointer self) {
         world.zmq, std::move(listening),
         [me](std::shared_ptr<const event_batch> group) { caf::anon_send(me, std::move(group)); });
   }
-  state.probes = std::make_unique<prober>(
-      world.threads, world.options, state.engine,
-      [me](std::shared_ptr<const probe_result> probe) { caf::anon_send(me, std::move(probe)); });
+  if (state.engine.url.empty()) {
+    caf::anon_send(me, std::make_shared<const probe_result>(presumed_ready(epoch, self->clock().now())));
+  } else {
+    state.probes = std::make_unique<prober>(
+        world.threads, world.options, state.engine,
+        [me](std::shared_ptr<const probe_result> probe) { caf::anon_send(me, std::move(probe)); });
+  }
   state.bus_watch =
       world.process.messages.watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
 }
@@ -147,7 +153,7 @@ engine_agent_actor::behavior_type engine_agent(agent_pointer self, std::shared_p
                                      options.message_keys});
   state.metrics.emplace(world->process.metrics, engine.instance);
   state.world = std::move(world);
-  attach_to_engine(self);
+  attach_to_engine(self, epoch);
   accept_requests(self);
   self->delayed_send(self, options.announce_interval, tick{});
   return {

@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include <zmq.hpp>
 
 #include "actors/discovery/static_list.hpp"
 #include "actors/engine/actor.hpp"
+#include "actors/engine/agents.hpp"
 #include "actors/runtime/http/admin.hpp"
+#include "actors/runtime/log.hpp"
 #include "actors/runtime/supervisor.hpp"
 
 namespace infernex::engine {
@@ -34,32 +39,58 @@ class agent_epochs {
   std::uint64_t next_;
 };
 
-class agents final : public role {
+class running_agents final : public agents {
  public:
-  agents(runtime& process, const settings& with, std::unique_ptr<http::server> admin,
-         std::shared_ptr<http::io_threads> threads)
-      : system_(process.system), threads_(std::move(threads)), admin_(std::move(admin)) {
+  running_agents(runtime& process, const settings& with, agents_limits limits, std::unique_ptr<http::server> admin,
+                 std::shared_ptr<http::io_threads> threads)
+      : process_(process), limits_(limits), threads_(std::move(threads)), admin_(std::move(admin)) {
     // Announces its own end: when the last agent has let go of the world, nothing of ours runs any more.
-    std::shared_ptr<const agent_world> world(
+    world_.reset(
         new agent_world{process, std::make_shared<const settings>(with), threads_, std::make_shared<zmq::context_t>(1)},
         [ended = ended_](const agent_world* last) {
           delete last;
           ended->set_value();
         });
     std::vector<child_spec> children;
-    for (const auto& engine : with.engines)
-      children.push_back({"agent/" + engine.instance,
-                          [world, engine, epochs = agent_epochs(process.epoch)](caf::actor_system&) mutable {
-                            return caf::actor_cast<caf::strong_actor_ptr>(spawn_agent(world, engine, epochs.take()));
-                          }});
+    for (const auto& engine : with.engines) {
+      children.push_back(child_of(engine, process.epoch));
+      fixed_.insert(engine.instance);
+    }
     supervisor_ = spawn_supervisor(process.system, process.metrics, std::move(children), {}, process.give_up);
   }
-  ~agents() override { stop(std::chrono::seconds(5)); }
+  ~running_agents() override { stop(std::chrono::seconds(5)); }
+
+  error add(const engine_descriptor& engine) override {
+    const std::lock_guard lock(guard_);
+    if (!world_) return {errc::cancelled, "this process is ending"};
+    if (auto problem = check(engine); problem.code != errc::none) return problem;
+    names_.insert(engine.instance);
+    // One that cannot be kept running is given up alone: others are not to suffer for what a caller registered.
+    added_.emplace(engine.instance,
+                   added{engine, spawn_supervisor(process_.system, process_.metrics, {child_of(engine, now_ns())})});
+    return {};
+  }
+
+  bool remove(const std::string& instance) override {
+    const std::lock_guard lock(guard_);
+    const auto it = added_.find(instance);
+    if (it == added_.end()) return false;
+    caf::anon_send_exit(it->second.supervisor, caf::exit_reason::user_shutdown);
+    announce_end(it->second.engine);
+    added_.erase(it);
+    return true;
+  }
 
   void stop(std::chrono::milliseconds deadline) override {
     if (!supervisor_) return;
     const auto until = std::chrono::steady_clock::now() + deadline;
-    stop_and_wait(system_, caf::actor_cast<caf::strong_actor_ptr>(supervisor_), deadline);
+    {
+      const std::lock_guard lock(guard_);
+      for (auto& [name, one] : added_) caf::anon_send_exit(one.supervisor, caf::exit_reason::user_shutdown);
+      added_.clear();
+      world_.reset();
+    }
+    stop_and_wait(process_.system, caf::actor_cast<caf::strong_actor_ptr>(supervisor_), deadline);
     supervisor_ = nullptr;
     ended_->get_future().wait_until(until);
     admin_.reset();
@@ -67,16 +98,66 @@ class agents final : public role {
   }
 
  private:
-  caf::actor_system& system_;
+  struct added {
+    engine_descriptor engine;
+    supervisor_actor supervisor;
+  };
+
+  child_spec child_of(const engine_descriptor& engine, std::uint64_t epoch) const {
+    return {"agent/" + engine.instance,
+            [world = world_, engine, epochs = agent_epochs(epoch)](caf::actor_system&) mutable {
+              return caf::actor_cast<caf::strong_actor_ptr>(spawn_agent(world, engine, epochs.take()));
+            }};
+  }
+
+  error check(const engine_descriptor& engine) const {
+    for (const auto& mistake : discovery::find_mistakes({&engine, 1}))
+      if (mistake.key != "url" || !engine.url.empty())
+        return {errc::invalid_request, mistake.key + ": " + mistake.message};
+    if (engine.model.empty()) return {errc::invalid_request, "model: a name is required"};
+    if (fixed_.contains(engine.instance) || added_.contains(engine.instance))
+      return {errc::invalid_request, engine.instance + " is followed already"};
+    if (added_.size() >= limits_.max_added)
+      return {errc::overloaded, "at most " + std::to_string(limits_.max_added) + " engines may be added at once"};
+    if (!names_.contains(engine.instance) && names_.size() >= limits_.max_names)
+      return {errc::overloaded, "too many different names have been added since this process started"};
+    return {};
+  }
+
+  /// Says of an engine that is no longer followed what a new agent would that finds it gone.
+  void announce_end(const engine_descriptor& engine) {
+    fb::EngineAnnounceT last;
+    last.origin = std::make_unique<fb::OriginT>();
+    last.origin->id = "agent/" + engine.instance;
+    last.origin->epoch = now_ns();
+    last.origin->sequence = 1;
+    last.model = engine.model;
+    last.instance = engine.instance;
+    last.url = engine.url;
+    last.role = engine.role;
+    last.state = fb::EngineState::Down;
+    last.reason = "no longer followed";
+    auto& messages = process_.messages;
+    if (messages.publish(messages.names().announce(engine.model, engine.instance), encode(last)) != errc::none)
+      log::warn("an engine's end could not be announced", {{"instance", engine.instance}});
+  }
+
+  runtime process_;
+  agents_limits limits_;
   std::shared_ptr<http::io_threads> threads_;
   std::unique_ptr<http::server> admin_;
   std::shared_ptr<std::promise<void>> ended_ = std::make_shared<std::promise<void>>();
   supervisor_actor supervisor_;
+  std::set<std::string> fixed_;
+  std::mutex guard_;
+  std::shared_ptr<const agent_world> world_;
+  std::map<std::string, added> added_;
+  std::set<std::string> names_;
 };
 
 }  // namespace
 
-result<std::unique_ptr<role>> start(runtime& process, const settings& with) {
+result<std::unique_ptr<agents>> start_agents(runtime& process, const settings& with, agents_limits limits) {
   if (auto list = discovery::checked(with.engines); !list) return list.failure();
   auto threads = std::make_shared<http::io_threads>(1);
   std::unique_ptr<http::server> admin;
@@ -88,7 +169,14 @@ result<std::unique_ptr<role>> start(runtime& process, const settings& with) {
     if (!listening) return listening.failure();
     admin = *std::move(listening);
   }
-  return std::unique_ptr<role>(std::make_unique<agents>(process, with, std::move(admin), std::move(threads)));
+  return std::unique_ptr<agents>(
+      std::make_unique<running_agents>(process, with, limits, std::move(admin), std::move(threads)));
+}
+
+result<std::unique_ptr<role>> start(runtime& process, const settings& with) {
+  auto started = start_agents(process, with);
+  if (!started) return started.failure();
+  return std::unique_ptr<role>(*std::move(started));
 }
 
 }  // namespace infernex::engine

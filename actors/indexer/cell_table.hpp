@@ -45,6 +45,24 @@ class cell_table {
   void prefetch(key k) const { __builtin_prefetch(&cells_[home(k)]); }
   void prefetch_to_write(key k) const { __builtin_prefetch(&cells_[home(k)], 1); }
 
+  /// Calls `use(key)` for each key that one of the slots chosen by `wanted(slot)` holds.
+  template <class Wanted, class Use>
+  void each_key_of(Wanted wanted, Use use) const {
+    const auto visit = [&](key k, const cell& c) {
+      const auto held = c.held_by.load(std::memory_order_acquire);
+      bool found = false;
+      if (holders::is_bitset(held)) {
+        holders::each_bit(holders::bitset_of(held), width_, [&](slot s) { found = found || wanted(s); });
+      } else {
+        for (unsigned i = 0; i < holders::inline_count(held); ++i) found = found || wanted(holders::inline_at(held, i));
+      }
+      if (found) use(k);
+    };
+    visit(0, zero_);
+    for (std::uint32_t i = 0; i <= mask_; ++i)
+      if (const auto k = cells_[i].name.load(std::memory_order_acquire); k != 0) visit(k, cells_[i]);
+  }
+
   // --- writer ---
   enum class outcome : std::uint8_t { done, nothing_to_do, table_full, too_narrow, no_memory };
   /// `keep_free`: what a new bitset must leave of the budget.
@@ -63,20 +81,6 @@ class cell_table {
   std::uint32_t live() const { return live_; }
   /// With its bitsets.
   std::uint64_t bytes() const { return lease_.bytes() + bitset_bytes_; }
-  /// Calls `use(key)` for each key that `s` holds.
-  template <class Use>
-  void each_key_of(slot s, Use use) const {
-    const auto visit = [&](key k, const cell& c) {
-      const auto held = c.held_by.load(std::memory_order_relaxed);
-      const bool has = holders::is_bitset(held)
-                           ? s / 64 < width_ && ((holders::bitset_of(held)[s / 64].load() >> (s % 64)) & 1)
-                           : holders::contains_inline(held, s);
-      if (has) use(k);
-    };
-    visit(0, zero_);
-    for (std::uint32_t i = 0; i <= mask_; ++i)
-      if (const auto k = cells_[i].name.load(std::memory_order_relaxed); k != 0) visit(k, cells_[i]);
-  }
 
  private:
   /// The first cell of a cache line: a line is searched whole before the next one is fetched.

@@ -30,6 +30,11 @@ struct endpoint {
 
 constexpr std::array endpoints{
     endpoint{"/match_sort", "POST", serve_match_sort},
+    endpoint{"/register", "POST", serve_register},
+    endpoint{"/unregister", "POST", serve_unregister},
+    endpoint{"/query", "POST", serve_query},
+    endpoint{"/query_by_hash", "POST", serve_query_by_hash},
+    endpoint{"/dump", "GET", serve_dump},
     endpoint{"/sources", "GET", serve_sources},
     endpoint{"/v1/index", "GET", serve_sources},
     endpoint{"/readyz", "GET", serve_ready},
@@ -48,6 +53,14 @@ std::shared_ptr<const index_page> api_context::page() {
   return newest ? newest : none;
 }
 
+std::span<const match> look_up(api_call& call, const std::string& index, std::span<const block_key> chain) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto found = call.at.lookups.lookup(index, chain);
+  call.at.facts->metrics.lookup_seconds.Observe(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  return found.value_or(std::span<const match>{});
+}
+
 http::task<void> answer_json(http::responder& out, std::string body) {
   co_await out.send(200, "application/json", body);
 }
@@ -59,6 +72,7 @@ http::task<void> refuse(http::responder& out, refusal why) {
 
 http::task<void> serve_api(std::shared_ptr<api_context> at, http::worker& worker, const http::request& in,
                            http::responder& out) {
+  static const std::function<bool()> always;  // /readyz is answered above
   api_call call{*at, worker, in, out, in.received_at + at->how.request_timeout};
   const auto* found = std::ranges::find(endpoints, in.path, &endpoint::path);
   const auto method = in.method == "HEAD" ? std::string_view("GET") : std::string_view(in.method);
@@ -70,7 +84,7 @@ http::task<void> serve_api(std::shared_ptr<api_context> at, http::worker& worker
     http::fields allow;
     allow.push_back({"Allow", std::string(found->method)});
     co_await out.send(405, "application/json", body, std::move(allow));
-  } else if (!co_await http::answer_admin(at->metrics, {}, in, out)) {
+  } else if (!co_await http::answer_admin(at->metrics, always, in, out)) {
     std::string known = "/metrics and /healthz";
     for (const auto& one : endpoints) known = std::string(one.path) + ", " + known;
     const auto body = http::openai_error(404, "there is no " + in.path + " here, only " + known);

@@ -5,22 +5,20 @@
 #include <string>
 
 #include "actors/indexer/actor.hpp"
-#include "actors/indexer/match_question.hpp"
+#include "actors/indexer/conductor.hpp"
 #include "actors/runtime/http/server.hpp"
-#include "actors/runtime/supervisor.hpp"
 
 namespace infernex::indexer {
 
 /// What the HTTP side of an indexer works with; for one worker's thread.
 struct api_context {
   api_context(std::shared_ptr<indexer_facts> of, const metrics_registry& shown, std::function<bool()> bus_connected,
-              const settings& with, registrar engines, current_actor<indexer_actor> index)
+              const settings& with, registrar engines)
       : facts(std::move(of)),
         metrics(shown),
         connected(std::move(bus_connected)),
         how(with),
         registered(std::move(engines)),
-        writer(std::move(index)),
         pages(facts->page),
         lookups(*facts->indexes) {}
 
@@ -29,9 +27,10 @@ struct api_context {
   std::function<bool()> connected;
   settings how;
   registrar registered;
-  current_actor<indexer_actor> writer;
   published<index_page>::reader pages;
   index_set::reader lookups;
+  /// What was registered over HTTP and is followed now; bounded by the registrar.
+  std::vector<registration> registrations;
   /// Which engine is asked next for a prompt's tokens.
   std::size_t turn = 0;
 
@@ -57,7 +56,15 @@ struct api_call {
 http::task<void> answer_json(http::responder& out, std::string body);
 http::task<void> refuse(http::responder& out, refusal why);
 
-/// POST /match_sort.
+/// Engines that hold the chain's first block; valid until the next look-up.
+std::span<const match> look_up(api_call& call, const std::string& index, std::span<const block_key> chain);
+
 http::task<void> serve_match_sort(api_call& call);
+http::task<void> serve_dump(api_call& call);
+// Mooncake's Conductor.
+http::task<void> serve_register(api_call& call);
+http::task<void> serve_unregister(api_call& call);
+http::task<void> serve_query(api_call& call);
+http::task<void> serve_query_by_hash(api_call& call);
 
 }  // namespace infernex::indexer

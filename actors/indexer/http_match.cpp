@@ -25,7 +25,7 @@ http::task<prompt_answer> ask(api_call& call, const engine_entry& engine, prompt
   headers.push_back({"Content-Type", "application/json"});
   if (const auto credential = http::find(call.in.headers, "authorization"); !credential.empty())
     headers.push_back({"Authorization", std::string(credential)});
-  const http::outgoing what{"POST", target, std::move(headers), body};
+  http::outgoing what{"POST", target, std::move(headers), body};
   http::call_options options;
   options.connect_timeout = std::min(options.connect_timeout, left);
   options.response_timeout = options.idle_timeout = left;
@@ -42,6 +42,7 @@ struct tokens_found {
 
 /// Asks engines of the model that are ready, in turn.
 http::task<tokens_found> find_tokens(api_call& call, const match_question& question, const engine_list::model& model) {
+  tokens_found found;
   std::size_t asked = 0;
   const auto first = call.at.turn++;
   for (std::size_t i = 0; i < model.engines.size() && asked < max_engines_asked; ++i) {
@@ -50,28 +51,27 @@ http::task<tokens_found> find_tokens(api_call& call, const match_question& quest
     ++asked;
     for (const auto step : {prompt_step::render, prompt_step::tokenize}) {
       auto answer = co_await ask(call, engine, step, question);
-      if (answer.outcome == prompt_answer::verdict::tokens)
-        co_return tokens_found{std::move(answer.ids), name(step), std::nullopt};
-      if (answer.outcome == prompt_answer::verdict::refused)
-        co_return tokens_found{{}, {}, refusal{400, "engine " + engine.instance + ": " + answer.message, {}, {}}};
+      if (answer.outcome == prompt_answer::verdict::tokens) {
+        found.ids = std::move(answer.ids);
+        found.by = name(step);
+        co_return found;
+      }
+      if (answer.outcome == prompt_answer::verdict::refused) {
+        found.problem = refusal{400, "engine " + engine.instance + ": " + answer.message, {}, {}};
+        co_return found;
+      }
     }
   }
   const auto* why = asked == 0 ? "no engine of the model is ready to turn the prompt into tokens; send token_ids"
                                : "no engine of the model could turn the prompt into tokens; send token_ids";
-  co_return tokens_found{{}, {}, refusal{503, why, "no_tokens", {}}};
-}
-
-std::span<const match> lookup(api_call& call, const std::string& index, std::span<const block_key> chain) {
-  const auto began = steady::now();
-  const auto found = call.at.lookups.lookup(index, chain);
-  call.at.facts->metrics.lookup_seconds.Observe(std::chrono::duration<double>(steady::now() - began).count());
-  return found.value_or(std::span<const match>{});
+  found.problem = refusal{503, why, "no_tokens", {}};
+  co_return found;
 }
 
 /// The names in the rows lie in the reader, so an answer is made before the next lookup.
 std::string answer_one(api_call& call, const match_question& question, const index_page& page,
                        const match_subject& about) {
-  const auto found = lookup(call, question.index, about.chain);
+  const auto found = look_up(call, question.index, about.chain);
   const auto rows =
       sort_matches(found, page.engines->find(question.index), page.sources_of(question.index), question.top);
   return render_match(about, rows, steady::now());
@@ -84,7 +84,7 @@ std::string answer_several(api_call& call, const match_question& question, const
   // Rows outlive their lookup here: names are those of the page's sources, not the reader's.
   for (const auto& chain : question.chains.lists) {
     auto& rows =
-        matches.emplace_back(sort_matches(lookup(call, question.index, chain), engines, sources, question.top));
+        matches.emplace_back(sort_matches(look_up(call, question.index, chain), engines, sources, question.top));
     std::erase_if(rows, [](const match_row& row) { return row.blocks == 0 || !row.source; });
     for (auto& row : rows) row.instance = row.source->instance;
   }

@@ -18,8 +18,8 @@ index_page make_page(const tracker& from, const index_set& indexes, time_point n
   return page;
 }
 
-std::span<const source_status> index_page::sources_of(std::string_view model) const {
-  const auto found = std::ranges::equal_range(sources, model, {}, &source_status::model);
+std::span<const source_status> index_page::sources_of(std::string_view of_model) const {
+  const auto found = std::ranges::equal_range(sources, of_model, {}, &source_status::model);
   return {found.begin(), found.end()};
 }
 

@@ -30,7 +30,7 @@ struct index_page {
   bool caught_up = false;
   std::string caught_up_because;
 
-  std::span<const source_status> sources_of(std::string_view model) const;
+  std::span<const source_status> sources_of(std::string_view of_model) const;
 };
 
 index_page make_page(const tracker& from, const index_set& indexes, time_point now);

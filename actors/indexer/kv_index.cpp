@@ -157,15 +157,6 @@ std::uint64_t kv_index::digest_of(std::string_view instance) const {
   return of ? of->digest : 0;
 }
 
-void kv_index::each_key(std::string_view instance, const std::function<void(block_key, tier)>& use) const {
-  const auto* of = impl_->find(instance);
-  if (!of) return;
-  for (const auto on : {tier::Device, tier::Host, tier::Disk})
-    if (const auto at = of->at(on))
-      for (const auto& table : impl_->owned_tables)
-        if (table) table->each_key_of(*at, [&](block_key k) { use(k, on); });
-}
-
 std::uint64_t kv_index::distinct_keys() const {
   std::uint64_t sum = 0;
   for (const auto& table : impl_->owned_tables) sum += table ? table->live() : 0;

@@ -71,8 +71,6 @@ class kv_index {
   std::uint64_t keys_of(std::string_view instance) const;
   std::uint64_t digest_of(std::string_view instance) const;
   std::uint64_t keys_of(std::string_view instance, tier on) const;
-  /// Calls `use` for each block of an instance, in no order. Reads the whole index.
-  void each_key(std::string_view instance, const std::function<void(block_key, tier)>& use) const;
   /// Keys that somebody holds. Those of cleared instances count until they are swept.
   std::uint64_t distinct_keys() const;
   /// Of this index alone, tables that a reader may still see included.
@@ -83,6 +81,7 @@ class kv_index {
   bool has_room() const;
 
   // --- readers ---
+  static constexpr std::uint32_t key_parts = 16;
   /// One per reading thread; cheap to keep, registered with the index, which must outlive it.
   class reader {
    public:
@@ -94,6 +93,9 @@ class kv_index {
     std::span<const match> lookup(std::span<const block_key> chain);
     /// The same, block by block: what lookup() must equal.
     std::span<const match> walk(std::span<const block_key> chain);
+    /// Calls `use` for each key that the instance holds, on whatever tier, in one of the parts, 0 to key_parts - 1. Keys that come or go
+    /// meanwhile may be among them or not.
+    void each_key(std::string_view instance, std::uint32_t part, const std::function<void(block_key)>& use);
 
    private:
     struct impl;

@@ -169,4 +169,9 @@ kv_index::reader::~reader() = default;
 std::span<const match> kv_index::reader::lookup(std::span<const block_key> chain) { return impl_->lookup(chain, true); }
 std::span<const match> kv_index::reader::walk(std::span<const block_key> chain) { return impl_->lookup(chain, false); }
 
+void kv_index::reader::each_key(std::string_view instance, std::uint32_t part,
+                                const std::function<void(block_key)>& use) {
+  impl_->each_key(instance, part, use);
+}
+
 }  // namespace infernex::indexer

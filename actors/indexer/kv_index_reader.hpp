@@ -14,6 +14,7 @@ struct kv_index::reader::impl {
   ~impl() { index.reclaim.leave(mark); }
 
   std::span<const match> lookup(std::span<const block_key> keys, bool may_gallop);
+  void each_key(std::string_view instance, std::uint32_t part, const std::function<void(block_key)>& use);
 
   const kv_index::impl& index;
   reclaimer::mark* mark;

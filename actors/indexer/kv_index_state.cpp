@@ -71,7 +71,7 @@ void kv_index::impl::scrub(slot s) {
   for (const auto& table : owned_tables) {
     if (!table) continue;
     std::vector<block_key> held;
-    table->each_key_of(s, [&held](block_key k) { held.push_back(k); });
+    table->each_key_of([s](slot at) { return at == s; }, [&held](block_key k) { held.push_back(k); });
     for (const auto k : held) table->remove(k, s);
   }
 }

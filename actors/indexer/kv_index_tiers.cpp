@@ -60,4 +60,21 @@ void kv_index::reader::impl::walk_tiers(const directory& now) {
     if (const auto& e = ends[s]; e[disk] != 0) found.push_back({(*names)[s], e[disk], e[device], e[host]});
 }
 
+void kv_index::reader::impl::each_key(std::string_view instance, std::uint32_t part,
+                                      const std::function<void(block_key)>& use) {
+  static_assert(key_parts == kv_index::impl::parts);
+  const reclaimer::reading guard(index.reclaim, *mark);
+  const auto& now = *index.current.load(std::memory_order_seq_cst);
+  const auto* table = part < key_parts ? index.tables[part].load(std::memory_order_seq_cst) : nullptr;
+  if (!table) return;
+  slot_bits own(now.device.size());  // the instance's slots of all tiers
+  for (slot s = 0; s < now.names->size(); ++s) {
+    if ((*now.names)[s] != instance || !has(now.device, s)) continue;
+    own[s / 64] |= std::uint64_t{1} << (s % 64);
+    for (slot l = 0; l < now.places.size(); ++l)
+      if (has(now.lower, l) && now.places[l].device == s) own[l / 64] |= std::uint64_t{1} << (l % 64);
+  }
+  table->each_key_of([&own](slot s) { return has(own, s); }, use);
+}
+
 }  // namespace infernex::indexer

@@ -53,8 +53,6 @@ std::optional<refusal> read_match_question(std::string_view text, match_question
   read_form(body, into);
   into.token_ids = body.tokens("token_ids");
   into.chains = body.lists_of_hashes("block_keys", max_chains);
-  if (into.by == match_question::form::keys && !into.block_size)
-    body.complain("block_size", "is required with block_keys: tokens a block");
   if (body.mistake()) return body.mistake();
   auto name = index_name(into.model, into.tenant);
   if (!name) return refusal{400, "model, tenant: not a pair of names that can be indexed", {}, "model"};
@@ -77,8 +75,9 @@ std::optional<refusal> settle_names(match_question& question, const engine_list&
     }
   }
   if (!model) return refusal{404, "no engine of model \"" + question.model + "\" is known", "model_not_found", "model"};
-  if (question.by == match_question::form::keys) return std::nullopt;  // made by the caller, at his block size
-  if (const auto own = model->block_size()) question.block_size = own;
+  // Keys were made by the caller, at a block size of his.
+  if (const auto own = model->block_size(); own && !(question.by == match_question::form::keys && question.block_size))
+    question.block_size = own;
   if (!question.block_size)
     return refusal{
         503, "the block size of model \"" + question.model + "\" is not known yet", "block_size_unknown", {}};

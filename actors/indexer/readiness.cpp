@@ -1,5 +1,7 @@
 #include "actors/indexer/readiness.hpp"
 
+#include <algorithm>
+
 namespace infernex::indexer {
 
 namespace {
@@ -21,11 +23,14 @@ void readiness::on_bus(bool connected, time_point now) {
 bool readiness::on_sources(std::size_t known, std::size_t waiting, time_point now) {
   if (!began_) began_ = now;
   if (caught_up_ || !connected_since_) return false;
+  if (known > known_) newest_at_ = now;
+  known_ = known;
   const auto took = now - *began_;
   const auto of_all = std::to_string(waiting) + " of " + std::to_string(known) + " sources not exact";
-  if (took >= settings_.patience && waiting != 0) {
+  if (took >= settings_.patience) {
     reason_ = "answering after " + milliseconds(settings_.patience) + " with " + of_all;
-  } else if (now - *connected_since_ < settings_.listen_first) {
+  } else if (now - std::max(*connected_since_, newest_at_) <
+             (known == 0 ? settings_.listen_alone : settings_.listen_first)) {
     reason_ = "listening for announcements";
     return false;
   } else if (waiting != 0) {

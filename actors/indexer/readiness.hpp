@@ -8,9 +8,11 @@
 namespace infernex::indexer {
 
 struct readiness_settings {
-  /// How long to listen after the bus came up before "every source is exact" means something: engines announce
-  /// themselves to a newcomer within milliseconds.
+  /// "Every source is exact" means something only when no further source has been heard of for so long: engines
+  /// announce themselves to a newcomer within milliseconds of each other.
   std::chrono::milliseconds listen_first{250};
+  /// The same while none is known at all: longer than engines take to announce themselves in turn (2 s).
+  std::chrono::milliseconds listen_alone{2'500};
   /// After this long a replica answers although some source is not exact: an engine that can never be followed must
   /// not keep the index from being asked about the others.
   std::chrono::milliseconds patience{30'000};
@@ -36,6 +38,8 @@ class readiness {
   readiness_settings settings_;
   std::optional<time_point> began_;
   std::optional<time_point> connected_since_;
+  std::size_t known_ = 0;
+  time_point newest_at_;
   bool caught_up_ = false;
   std::string reason_ = "the bus is not connected yet";
 };

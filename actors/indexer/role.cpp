@@ -28,7 +28,7 @@ class running_indexer final : public role {
     server.max_body_bytes = how.max_body_bytes;
     auto at = std::make_shared<api_context>(
         facts_, process_.metrics, [&connection = process_.messages] { return connection.connected(); }, how,
-        std::move(engines), actor_);
+        std::move(engines));
     auto listening = http::server::listen(
         *threads_, server,
         [at](http::worker& worker, http::request& in, http::responder& out) { return serve_api(at, worker, in, out); });

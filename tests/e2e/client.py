@@ -30,7 +30,8 @@ class Answer:
 
 def _connect(url, timeout):
     parts = urllib.parse.urlsplit(url)
-    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout), parts.path or "/"
+    path = (parts.path or "/") + ("?" + parts.query if parts.query else "")
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout), path
 
 
 def call(method, url, body=None, headers=None, timeout=60.0):

@@ -24,6 +24,10 @@ def await_fleet(stack, deadline=60.0):
         router = stack.admin_url("router")
         known = lambda: metric(router, "infernex_router_engines_ready")
         wait_until(lambda: known() == stack.engines, deadline, "all engines at the router")
+    if "indexer" in stack.names():
+        # A new replica is not asked before it is exact.
+        indexer = stack.admin_url("indexer")
+        wait_until(lambda: client.get(indexer + "/readyz").status == 200, deadline, "an indexer that answers")
     placed_by = lambda: client.chat(stack.url, max_tokens=1).headers["x-infernex-decision"]
     wait_until(lambda: "keys: text" not in placed_by(), deadline, "prompts placed by tokens")
 

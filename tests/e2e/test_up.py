@@ -32,8 +32,8 @@ class Up(unittest.TestCase):
                 self.assertEqual(old.status, 200, old)
                 self.assertEqual(old.json()["object"], "chat.completion")
             for base in [stack.url] + [stack.admin_url(name) for name in ("agent", "indexer", "router")]:
-                for path in ("/healthz", "/readyz"):
-                    self.assertEqual(client.get(base + path).status, 200, base + path)
+                self.assertEqual(client.get(base + "/healthz").status, 200, base)
+                wait_until(lambda: client.get(base + "/readyz").status == 200, 10, "ready: " + base)
                 page = client.get(base + "/metrics")
                 self.assertTrue(page.headers["Content-Type"].startswith("text/plain"), page.headers)
                 self.assertTrue([name for name in client.metric_names(base) if name.startswith("infernex_")])

@@ -258,5 +258,67 @@ TEST_CASE("what the HTTP API does not take it refuses in OpenAI's error shape") 
   CHECK(call(one.port, "GET", "/sources").json().at("models").at(0).at("instances").at(0).at("state") == "exact");
 }
 
+TEST_CASE("engines are registered, queried and unregistered by Conductor's names") {
+  outside world;
+  std::vector<discovery::engine_descriptor> followed;  // touched by the HTTP thread only, read between calls
+  error answer_to_add;
+  indexer::registrar engines;
+  engines.add = [&](const discovery::engine_descriptor& e) {
+    if (answer_to_add.code == errc::none) followed.push_back(e);
+    return answer_to_add;
+  };
+  engines.remove = [&](const std::string& instance) {
+    return std::erase_if(followed, [&](const auto& e) { return e.instance == instance; }) != 0;
+  };
+  replica one(world.server, "one", std::move(engines));
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return call(one.port, "POST", path, body);
+  };
+  const std::string vllm =
+      R"("endpoint":"tcp://127.0.0.1:5557","type":"vLLM","modelname":"m","tenant_id":"acme","block_size":16)";
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"a","dp_rank":0})").status == 200);
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"a","dp_rank":0})").status == 200);  // said twice
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"a","dp_rank":1})").status == 200);
+  CHECK(post("/register", "{" + vllm + R"(,"replay_endpoint":"tcp://h:1","instance_id":"a","dp_rank":1})").status ==
+        409);
+  REQUIRE(followed.size() == 2);
+  CHECK(followed[1].instance == "a-dp1");
+  CHECK(followed[1].model == "m@tenant:acme");
+
+  // The agents announce, and publish what the engines hold.
+  const auto ids = tokens(64);
+  const auto keys = engine::chain_keys({"m@tenant:acme", "", "", 16}, ids, 99);
+  fake_agent first(*world.messages, "m@tenant:acme", "a-dp0");
+  fake_agent second(*world.messages, "m@tenant:acme", "a-dp1");
+  first.change({}, {keys[0]});
+  second.change({}, keys);
+  const auto query = R"({"model":"m","tenant_id":"acme","block_size":16,"token_ids":)" + list(ids) + "}";
+  json::value found;
+  CHECK(eventually([&] {
+    first.announce();
+    second.announce();
+    const auto got = post("/query", query);
+    if (got.status != 200) return false;
+    found = got.json();
+    return found ==
+           json::parse(R"({"acme":{"a":{"longest_matched":64,"GPU":64,"DP":{"0":16,"1":64},"CPU":64,"DISK":64}}})");
+  }));
+  // Another tenant's keys are others, and its model is not this one.
+  CHECK(post("/query", R"({"model":"m","block_size":16,"token_ids":)" + list(ids) + "}").status == 404);
+  CHECK(post("/query_by_hash", R"({"model":"m","seq_hashes":[1],"block_size":16})").status == 501);
+
+  // An engine that some agent follows already is not taken over.
+  CHECK(post("/unregister", R"({"instance_id":"a","dp_rank":0})").json() ==
+        json::parse(R"({"status":"unregistered successfully","removed_instances":["a|acme|0"]})"));
+  CHECK(followed.size() == 1);
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"a","dp_rank":0})").json().at("error").at("code") ==
+        "already_registered");
+  CHECK(post("/unregister", R"({"instance_id":"b"})").status == 404);
+  CHECK(post("/unregister", R"({"instance_id":"a"})").json().at("removed_instances").as_array().size() == 1);
+  CHECK(followed.empty());
+  answer_to_add = {errc::overloaded, "at most 2"};
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"new"})").status == 429);
+}
+
 }  // namespace
 }  // namespace infernex

@@ -296,11 +296,12 @@ TEST_CASE("blocks on several tiers: how far each tier reaches, with those nearer
     index.add("a", blocks.first(1), tier::Host);
     CHECK(as_map(reader.lookup(chain)) == found_map{{"a", 1}, {"b", 5}});
   }
-  SUBCASE("every block can be listed") {
-    std::set<std::pair<block_key, int>> listed;
-    index.each_key("a", [&](block_key k, tier on) { listed.emplace(k, static_cast<int>(on)); });
-    CHECK(listed ==
-          std::set<std::pair<block_key, int>>{{50, 0}, {51, 0}, {56, 0}, {51, 1}, {52, 1}, {53, 1}, {54, 2}, {55, 2}});
+  SUBCASE("every block can be listed, once") {
+    std::vector<block_key> listed;
+    for (std::uint32_t part = 0; part < kv_index::key_parts; ++part)
+      reader.each_key("a", part, [&](block_key k) { listed.push_back(k); });
+    std::sort(listed.begin(), listed.end());
+    CHECK(listed == range(50, 7));
   }
 }
 

@@ -84,7 +84,6 @@ TEST_CASE("a wrong question is refused with the field at fault") {
   CHECK(mistake(R"({"model":"m","token_ids":[4294967296]})") == "token_ids: entry 0 is not a token id");
   CHECK(mistake(R"({"model":"m","token_ids":[1.5]})") == "token_ids: entry 0 is not a token id");
   CHECK(mistake(R"({"model":"m","token_ids":"1"})") == "token_ids: a list of token ids is wanted");
-  CHECK(mistake(R"({"model":"m","block_keys":[1]})").starts_with("block_size: is required"));
   CHECK(mistake(R"({"model":"m","block_size":4,"block_keys":["xyz"]})").starts_with("block_keys: entry 0"));
   CHECK(mistake(R"({"model":"m","block_size":4,"block_keys":[[1],2]})").starts_with("block_keys: either every"));
   CHECK(mistake(R"({"model":"m","block_size":0,"token_ids":[]})").starts_with("block_size: a number from 1"));
@@ -103,6 +102,12 @@ TEST_CASE("names are settled by what engines have announced") {
   CHECK(q.block_size == 4);
   q = read(R"({"model":"lora","tenant":"acme","token_ids":[1]})");
   CHECK(settle_names(q, engines)->status == 404);
+  q = read(R"({"model":"m","block_keys":[1],"block_size":64})");
+  REQUIRE_FALSE(settle_names(q, engines));
+  CHECK(q.block_size == 64);
+  q = read(R"({"model":"m","block_keys":[1]})");
+  REQUIRE_FALSE(settle_names(q, engines));
+  CHECK(q.block_size == 4);
   q = read(R"({"model":"unknown","token_ids":[1]})");
   CHECK(settle_names(q, engines)->code == "model_not_found");
   auto unsure = engines;

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 const readiness::time_point start{};
-constexpr readiness_settings settings{250ms, 30s};
+constexpr readiness_settings settings{250ms, 2500ms, 30s};
 
 TEST_CASE("a replica is ready when it has listened a while and every source is exact") {
   readiness ready(settings);
@@ -15,18 +15,28 @@ TEST_CASE("a replica is ready when it has listened a while and every source is e
   CHECK(ready.reason() == "the bus is not connected yet");
   ready.on_bus(true, start + 1s);
   CHECK_FALSE(ready.on_sources(0, 0, start + 1s));
-  CHECK_FALSE(ready.on_sources(2, 0, start + 1249ms));
+  CHECK_FALSE(ready.on_sources(1, 0, start + 1100ms));
+  CHECK_FALSE(ready.on_sources(2, 0, start + 1300ms));
+  CHECK_FALSE(ready.on_sources(2, 0, start + 1549ms));
   CHECK(ready.reason() == "listening for announcements");
-  CHECK_FALSE(ready.on_sources(2, 1, start + 1250ms));
+  CHECK_FALSE(ready.on_sources(2, 1, start + 1550ms));
   CHECK(ready.reason() == "1 of 2 sources not exact");
   CHECK(ready.on_sources(2, 0, start + 2s));
   CHECK(ready.caught_up());
   CHECK(ready.reason() == "all 2 sources exact after 2000 ms");
 }
 
+TEST_CASE("where nobody is heard of, it listens for a whole turn of announcements") {
+  readiness ready(settings);
+  ready.on_bus(true, start);
+  CHECK_FALSE(ready.on_sources(0, 0, start + 2499ms));
+  CHECK(ready.on_sources(0, 0, start + 2500ms));
+}
+
 TEST_CASE("it says so once, and what is lost later does not take it back") {
   readiness ready(settings);
   ready.on_bus(true, start);
+  CHECK_FALSE(ready.on_sources(1, 0, start));
   REQUIRE(ready.on_sources(1, 0, start + 1s));
   CHECK_FALSE(ready.on_sources(2, 2, start + 2s));
   CHECK(ready.caught_up());
