@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ void read_router(config::section at, router::settings& into);
 void read_indexer(config::section at, indexer::settings& into);
 void read_agent(config::section at, engine::settings& into);
 void read_simulator(config::section at, simulator::settings& into);
+void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into);
 void read_policy(config::section at, router::policy& into);
 void read_prediction(config::section at, router::prediction_settings& into);
 void read_fleet(config::section at, router::fleet_settings& into);

@@ -40,6 +40,7 @@ void read_router(config::section at, router::settings& into) {
   read_policy(at.below("policy"), into.policy);
   read_fleet(at.below("fleet"), into.fleet);
   read_prediction(at.below("prediction"), into.prediction);
+  read_kvmanager(at, into.kvmanager);
   at.read("match_timeout", into.match_timeout, 1ms, 10s)
       .read("max_pending", into.max_pending, 1, 1'000'000)
       .read("max_items", into.max_items, 64, 65'536)

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "actors/router/decision_batch.hpp"
+#include "actors/router/overlap_source.hpp"
 #include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 
@@ -22,10 +23,11 @@ struct router_state {
     inbound<fb::RouteQuery> query;
     clock_point asked_at;
   };
-  /// Queries whose question is with the indexer; the bus completes each of them in match_timeout.
+  /// Queries whose question is with the indexer; each of them is completed in the source's time-out.
   std::unordered_map<std::uint64_t, pending> waiting;
   std::uint64_t next_query = 1;
   decision_batch decided;
+  std::optional<overlap_source> overlaps;
 };
 
 using pointer = router_actor::stateful_pointer<router_state>;
@@ -104,11 +106,9 @@ void on_query(pointer self, inbound<fb::RouteQuery>&& query) {
   question->origin = next_origin(*s.facts);
   s.waiting.emplace(number, router_state::pending{std::move(query), std::chrono::steady_clock::now()});
   auto me = caf::actor_cast<router_actor>(self);
-  s.messages->request<fb::KvMatchReply>(
-      s.messages->names().kv_match(question->model), encode(*question), s.how.match_timeout,
-      [me, number](result<view<fb::KvMatchReply>>&& reply) {
-        caf::anon_send(me, std::make_shared<const match_result>(match_result{number, std::move(reply)}));
-      });
+  s.overlaps->ask(*question, [me, number](result<view<fb::KvMatchReply>>&& reply) {
+    caf::anon_send(me, std::make_shared<const match_result>(match_result{number, std::move(reply)}));
+  });
 }
 
 void on_match(router_state& s, const match_result& found) {
@@ -123,7 +123,7 @@ void on_match(router_state& s, const match_result& found) {
   s.facts->metrics.match_failures(why).Increment();
   answer(s, pending.query,
          {nullptr, why == errc::timed_out
-                       ? "the indexer did not answer in " + std::to_string(s.how.match_timeout.count()) + " ms"
+                       ? "the indexer did not answer in " + std::to_string(s.overlaps->timeout().count()) + " ms"
                        : "the indexer: " + std::string(describe(why))});
 }
 
@@ -149,6 +149,7 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   s.facts = std::move(facts);
   s.messages = messages;
   s.how = std::move(how);
+  s.overlaps.emplace(*messages, s.how);
   const auto& names = messages->names();
   listen(self, names.any_announce(), {lane::rpc, {}, s.how.fact_credit});
   listen(self, names.any_load(), {lane::stream, {}, s.how.fact_credit});

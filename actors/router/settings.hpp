@@ -8,6 +8,7 @@
 #include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
 #include "actors/router/prediction.hpp"
+#include "actors/router/kvmanager.hpp"
 #include "actors/router/reservations.hpp"
 
 namespace infernex::router {
@@ -17,6 +18,8 @@ struct settings {
   fleet_settings fleet;
   reservation_book::limits reservations;
   prediction_settings prediction;
+  /// Asked for overlaps instead of the indexers on the bus.
+  std::optional<kvmanager_settings> kvmanager;
   /// How long the indexer may take before a request is placed by load only.
   std::chrono::milliseconds match_timeout{50};
   /// Queries that may wait for the indexer at once; above it they are refused.

@@ -46,6 +46,7 @@ TEST_CASE("the example configuration has no mistake and says the defaults") {
   CHECK(read.indexer.index.max_bytes == plain.indexer.index.max_bytes);
   CHECK(read.indexer.delta_credit == plain.indexer.delta_credit);
   CHECK(read.indexer.ready.listen_first == plain.indexer.ready.listen_first);
+  CHECK(read.indexer.ready.listen_alone == plain.indexer.ready.listen_alone);
   CHECK(read.indexer.ready.patience == plain.indexer.ready.patience);
   CHECK(read.indexer.max_body_bytes == plain.indexer.max_body_bytes);
   CHECK(read.indexer.request_timeout == plain.indexer.request_timeout);
@@ -85,6 +86,22 @@ TEST_CASE("five mistakes are five lines, each at its place, and what is right is
   CHECK(lines[4].find("agent.engines[0]") != std::string::npos);
   CHECK(lines[4].find("instance") != std::string::npos);
   CHECK(read.simulator.block_size == 32);
+}
+
+TEST_CASE("a KV manager is read by the names of older routers, and its mistakes are told") {
+  node_settings read;
+  CHECK(mistakes_of("router:\n  kvmanager: {url: cache-indexer-service, port: 8081, timeout: 2}\n", read).empty());
+  REQUIRE(read.router.kvmanager);
+  CHECK(router::target_of(*read.router.kvmanager) == "http://cache-indexer-service:8081/match_sort");
+  CHECK(read.router.kvmanager->timeout == std::chrono::seconds(2));
+  const auto lines = mistakes_of("router:\n  kvmanager:\n    url: http://host:80\n    matchpath: /x\n", read);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("node.yaml:3:10: router.kvmanager.url: "));
+  CHECK(lines[1].starts_with("node.yaml:4:5: router.kvmanager.matchpath: "));
+  CHECK(mistakes_of("router:\n  kvmanager: {port: 1}\n", read).size() == 1);
+  node_settings none;
+  CHECK(mistakes_of("router: {}\n", none).empty());
+  CHECK_FALSE(none.router.kvmanager);
 }
 
 TEST_CASE("a duplicate engine and an unknown metric meaning are mistakes") {
