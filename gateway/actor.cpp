@@ -64,7 +64,7 @@ void tend_predictions(gateway_facts& facts, clock_point now) {
 void show_predictions(gateway_state& s) {
   const auto count = s.facts->predicted.count();
   s.predictions->Set(static_cast<double>(count.entries));
-  s.prediction_bytes->Set(static_cast<double>(count.bytes));
+  s.prediction_bytes->Set(static_cast<double>(count.bytes + s.facts->routed.bytes()));
   catch_up(*s.predictions_evicted, static_cast<double>(count.evicted));
   catch_up(*s.predictions_expired, static_cast<double>(count.expired));
   catch_up(*s.predictions_shed, static_cast<double>(count.shed + s.facts->routed.shed()));

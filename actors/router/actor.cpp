@@ -140,7 +140,7 @@ void on_tick(pointer self) {
   facts.metrics.reservations_open.Set(static_cast<double>(facts.open.open()));
   catch_up(facts.metrics.facts_refused, static_cast<double>(facts.engines.refused()));
   catch_up(facts.metrics.reservations_shed, static_cast<double>(facts.open.shed()));
-  facts.metrics.show(facts.predicted.count(), facts.routed.shed());
+  facts.metrics.show(facts.predicted.count(), facts.routed);
   self->delayed_send(self, tick_interval, tick{});
 }
 

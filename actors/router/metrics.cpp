@@ -37,12 +37,12 @@ void router_metrics::count(const fb::RouteChoiceT& decided) {
   if (decided.by_prediction) by_prediction_.Increment();
 }
 
-void router_metrics::show(const prediction_index::counters& predicted, std::uint64_t routed_shed) {
+void router_metrics::show(const prediction_index::counters& predicted, const prediction_book& routed) {
   predictions_.Set(static_cast<double>(predicted.entries));
-  prediction_bytes_.Set(static_cast<double>(predicted.bytes));
+  prediction_bytes_.Set(static_cast<double>(predicted.bytes + routed.bytes()));
   catch_up(predictions_evicted_, static_cast<double>(predicted.evicted));
   catch_up(predictions_expired_, static_cast<double>(predicted.expired));
-  catch_up(predictions_shed_, static_cast<double>(predicted.shed + routed_shed));
+  catch_up(predictions_shed_, static_cast<double>(predicted.shed + routed.shed()));
 }
 
 prometheus::Counter& router_metrics::decisions(const std::string& strategy) {

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "actors/router/prediction.hpp"
+#include "actors/router/prediction_book.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "messages/errc.hpp"
 
@@ -15,7 +15,7 @@ class router_metrics {
   explicit router_metrics(metrics_registry& registry);
 
   void count(const fb::RouteChoiceT& decided);
-  void show(const prediction_index::counters& predicted, std::uint64_t routed_shed);
+  void show(const prediction_index::counters& predicted, const prediction_book& routed);
   prometheus::Counter& match_failures(errc why);
 
   prometheus::Counter& queries_refused;

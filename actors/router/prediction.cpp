@@ -41,7 +41,7 @@ prediction_index::store::store(const std::shared_ptr<indexer::byte_budget>& budg
               indexer::kv_index({max_instances, budget->max()}, budget)} {}
 
 prediction_index::prediction_index(prediction_settings how)
-    : how_(how), budget_(std::make_shared<indexer::byte_budget>(how.max_bytes)) {
+    : how_(how), budget_(std::make_shared<indexer::byte_budget>(how.max_bytes - how.book_bytes())) {
   publish();
 }
 prediction_index::~prediction_index() = default;

@@ -30,8 +30,9 @@ struct prediction_settings {
   std::chrono::milliseconds speculative_ttl{2'000};
   /// Blocks an engine is expected to keep at most, and what counts for one that does not announce its size.
   std::uint32_t max_blocks_per_instance = 131'072;
-  /// Memory for all predictions.
+  /// Memory for all predictions, a quarter of it for the open requests that they may have to follow.
   std::uint64_t max_bytes = 256ULL << 20;
+  std::uint64_t book_bytes() const { return max_bytes / 4; }
 };
 
 /// What was routed where lately: the blocks an engine should cache although it has not said so (yet). One writer;

@@ -16,11 +16,12 @@ namespace infernex::router {
 class prediction_book {
  public:
   struct limits {
-    std::size_t max_open = 65'536;
-    std::uint64_t max_bytes = 64ULL << 20;
+    std::size_t max_open = 0;
+    std::uint64_t max_bytes = 0;
   };
   prediction_book(prediction_index& index, limits bounds) : index_(index), bounds_(bounds) {}
-  explicit prediction_book(prediction_index& index) : prediction_book(index, limits{}) {}
+  /// With the bytes that the index's settings leave to it.
+  explicit prediction_book(prediction_index& index) : prediction_book(index, {65'536, index.how().book_bytes()}) {}
 
   /// Records the prediction; one that the same request made elsewhere is withdrawn.
   void routed(std::string_view request_id, std::string_view model, fb::KeyMode mode, std::string_view instance,

@@ -1,5 +1,6 @@
 #include "gateway/text_keys.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>

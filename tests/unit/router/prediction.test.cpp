@@ -164,7 +164,7 @@ TEST_CASE("what is not known of an engine's process does not clear its predictio
 
 TEST_CASE("all memory stays under its bound, and comes back") {
   prediction_settings how;
-  how.max_bytes = 256 << 10;
+  how.max_bytes = 1 << 20;
   setup s(how);
   for (std::uint64_t i = 0; i < 200; ++i) {
     s.now += 1ms;
