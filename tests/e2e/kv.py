@@ -17,17 +17,26 @@ def words(count, rng):
     return "".join(" " + rng.choice(LETTERS) + rng.choice(LETTERS) for _ in range(count))
 
 
+def listening(question):
+    """The answer, or None while the process that is asked does not listen yet."""
+    try:
+        return question()
+    except client.BROKEN:
+        return None
+
+
 def await_fleet(stack, deadline=60.0):
     """The ready line comes with the first engine the gateway hears of; this waits until the router, where it is a
     process, knows all of them, and prompts are placed by their tokens (the block size comes with the metrics)."""
     if "router" in stack.names():
         router = stack.admin_url("router")
         known = lambda: metric(router, "infernex_router_engines_ready")
-        wait_until(lambda: known() == stack.engines, deadline, "all engines at the router")
+        wait_until(lambda: listening(known) == stack.engines, deadline, "all engines at the router")
     if "indexer" in stack.names():
         # A new replica is not asked before it is exact.
         indexer = stack.admin_url("indexer")
-        wait_until(lambda: client.get(indexer + "/readyz").status == 200, deadline, "an indexer that answers")
+        ready = lambda: client.get(indexer + "/readyz").status == 200
+        wait_until(lambda: listening(ready), deadline, "an indexer that answers")
     placed_by = lambda: client.chat(stack.url, max_tokens=1).headers["x-infernex-decision"]
     wait_until(lambda: "keys: text" not in placed_by(), deadline, "prompts placed by tokens")
 
