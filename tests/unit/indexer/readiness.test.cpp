@@ -54,10 +54,10 @@ TEST_CASE("a bus that was lost is listened to anew; without it nothing is ready"
   readiness ready(settings);
   ready.on_bus(true, start);
   ready.on_bus(false, start + 100ms);
-  CHECK_FALSE(ready.on_sources(1, 0, start + 40s));
-  ready.on_bus(true, start + 40s);
-  CHECK_FALSE(ready.on_sources(1, 0, start + 40'100ms));
-  CHECK(ready.on_sources(1, 0, start + 40'250ms));
+  CHECK_FALSE(ready.on_sources(1, 0, start + 20s));
+  ready.on_bus(true, start + 20s);
+  CHECK_FALSE(ready.on_sources(1, 0, start + 20'100ms));
+  CHECK(ready.on_sources(1, 0, start + 20'350ms));
 }
 
 }  // namespace
