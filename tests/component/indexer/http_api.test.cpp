@@ -3,16 +3,12 @@
 #include <future>
 #include <map>
 #include <numeric>
-#include <sstream>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 #include "actors/engine/block_key.hpp"
-#include "actors/indexer/actor.hpp"
 #include "tests/component/indexer/fake_agent.hpp"
-#include "tests/support/nats_server.hpp"
+#include "tests/component/indexer/replica.hpp"
 #include "tests/support/wait.hpp"
 
 namespace infernex {
@@ -20,67 +16,11 @@ namespace {
 
 namespace json = boost::json;
 using namespace std::chrono_literals;
+using test::call;
+using test::connect;
 using test::eventually;
 using test::fake_agent;
-
-std::unique_ptr<bus> connect(const test::nats_server& server, metrics_registry& metrics) {
-  bus_settings how;
-  how.url = server.url();
-  how.reconnect_wait = 50ms;
-  auto made = bus::connect(how, metrics);
-  REQUIRE(made);
-  return *std::move(made);
-}
-
-struct http_answer {
-  int status = 0;
-  std::string head;
-  std::string body;
-  json::value json() const { return json::parse(body); }
-};
-
-http_answer call(std::uint16_t port, const std::string& method, const std::string& path, const std::string& body = {}) {
-  boost::asio::ip::tcp::iostream connection("127.0.0.1", std::to_string(port));
-  connection << method << ' ' << path
-             << " HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: " << body.size() << "\r\n\r\n"
-             << body << std::flush;
-  std::ostringstream all;
-  all << connection.rdbuf();
-  const auto text = all.str();
-  const auto end = text.find("\r\n\r\n");
-  if (text.size() < 12 || end == std::string::npos) return {};
-  return {std::stoi(text.substr(9, 3)), text.substr(0, end), text.substr(end + 4)};
-}
-
-/// One indexer with a bus connection of its own, as in a process of its own.
-struct replica {
-  replica(const test::nats_server& server, std::string name, indexer::registrar engines = {},
-          std::function<void(indexer::settings&)> adapt = {})
-      : messages(connect(server, metrics)), process{system, *messages, metrics, std::move(name), 1} {
-    indexer::settings how;
-    how.admin_port = port;
-    how.tracking.sync.patience = 200ms;
-    how.tracking.sync.answer_timeout = 300ms;
-    if (adapt) adapt(how);
-    auto made = indexer::start(process, how, std::make_shared<indexer::index_set>(how.index), std::move(engines));
-    REQUIRE(made);
-    running = *std::move(made);
-  }
-  ~replica() {
-    running->stop(2s);
-    running.reset();
-    messages->close(1s);
-  }
-  bool ready() const { return call(port, "GET", "/readyz").status == 200; }
-
-  metrics_registry metrics;
-  std::unique_ptr<bus> messages;
-  actor_config config;
-  caf::actor_system system{config};
-  runtime process;
-  std::uint16_t port = test::free_port();
-  std::unique_ptr<role> running;
-};
+using test::replica;
 
 struct outside {
   test::nats_server server;
