@@ -79,6 +79,8 @@ class cell_table {
   std::uint32_t capacity() const { return mask_ + 1; }
   /// Keys with holders.
   std::uint32_t live() const { return live_; }
+  /// Of a full table: a copy of the same size would have room for a 32nd of it at least.
+  bool is_worth_sweeping() const { return live_ <= std::uint64_t{capacity()} * 23 / 32; }
   /// With its bitsets.
   std::uint64_t bytes() const { return lease_.bytes() + bitset_bytes_; }
 

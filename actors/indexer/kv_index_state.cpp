@@ -119,7 +119,11 @@ bool kv_index::impl::add_key(std::size_t part, block_key k, slot s, bool& added)
     // grows must leave as much for its own successor.
     const bool sweeping_only = table && result == outcome::table_full && capacity <= table->capacity();
     const auto leave_free = keep_free() + cell_table::footprint(capacity);
-    if (!replace_table(part, capacity, sweeping_only ? 0 : leave_free)) return false;
+    if (!replace_table(part, capacity, sweeping_only ? 0 : leave_free)) {
+      // No room to grow: what evictions have left in the table makes some, where it is worth the copying.
+      if (result != outcome::table_full || !table || !table->is_worth_sweeping()) return false;
+      if (!replace_table(part, table->capacity(), 0)) return false;
+    }
     result = owned_tables[part]->add(k, s, keep_free());
   }
   if (const auto bytes = owned_tables[part]->bytes(); bytes > largest_part) largest_part = bytes;
