@@ -24,6 +24,7 @@
 #include "actors/engine/ledger.hpp"
 #include "actors/indexer/actor.hpp"
 #include "actors/runtime/caf.hpp"
+#include "actors/runtime/log.hpp"
 #include "actors/runtime/supervisor.hpp"
 #include "tests/bench/support/report.hpp"
 #include "tests/support/nats_server.hpp"
@@ -210,6 +211,7 @@ int main(int argc, char** argv) {
   const auto memberships = number_from("MEMBERSHIPS", 10'000'000);
   bench::report report("index_restart", {"engines", "round", "memberships", "distinct_keys", "exact_s",
                                          "million_memberships_s", "snapshots_asked", "index_mb"});
+  log::configure(log::level::warn, "bench");
   test::nats_server server;
   int ends[2];
   if (::pipe(ends) != 0) return 1;

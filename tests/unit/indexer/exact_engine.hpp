@@ -22,7 +22,6 @@
 // prompts with chain_keys; no mirror takes part.
 
 namespace infernex::test {
-
 class dice {
  public:
   explicit dice(std::uint64_t seed) : random_(seed) {}
@@ -113,20 +112,22 @@ class scripted_engine {
     return all;
   }
 
-  /// A prompt of the kind this engine is asked, as the keys a router looks up.
+  /// A long prompt of the kind this engine is asked, as the keys a router looks up.
   std::vector<engine::block_key> random_chain() {
-    const auto prompt = random_prompt();
+    const auto prompt = random_prompt(most_blocks);
     return engine::chain_keys({shape_.model, prompt.adapter, "", shape_.canonical}, prompt.tokens,
-                              prompt.tokens.size() / shape_.canonical);
+                              prompt.tokens.size());
   }
 
  private:
   using copies = std::array<std::uint8_t, engine::block_tiers>;
 
-  prefix random_prompt() {
+  static constexpr std::size_t most_blocks = 6;
+
+  prefix random_prompt(std::size_t least = 1) {
     prefix prompt;
     if (shape_.adapters && random_.one_in(3)) prompt.adapter = random_.one_in(2) ? "ada" : "bob";
-    const auto blocks = 1 + random_.below(6);
+    const auto blocks = least + random_.below(most_blocks + 1 - least);
     // Few distinct blocks, so that prefixes are shared; tokens depend on the place so that chains do not repeat.
     for (std::size_t b = 0; b < blocks; ++b) {
       const auto choice = static_cast<std::uint32_t>(random_.below(2));
@@ -237,8 +238,7 @@ class scripted_engine {
 
   void add_completed(const prefix& block, std::size_t tier, std::set<membership>& to) const {
     const auto size = shape_.canonical;
-    const auto keys =
-        engine::chain_keys({shape_.model, block.adapter, "", size}, block.tokens, block.tokens.size() / size);
+    const auto keys = engine::chain_keys({shape_.model, block.adapter, "", size}, block.tokens, block.tokens.size());
     for (auto j = (block.tokens.size() - shape_.block_size) / size; j < keys.size(); ++j) {
       bool whole = true;
       for (auto b = j * size / shape_.block_size; b <= ((j + 1) * size - 1) / shape_.block_size; ++b)

@@ -66,7 +66,7 @@ class script {
     for (auto& one : world_.members()) check_agent(one);
     for (const auto& each : world_.indexers()) {
       for (auto& one : world_.members()) check_index(*each, one.engine->shape());
-      for (int i = 0; i < 6; ++i) check_query(*each);
+      for (int i = 0; i < 16; ++i) check_query(*each);
     }
   }
   std::uint64_t snapshots() const { return world_.snapshots(); }
