@@ -93,8 +93,8 @@ class kv_index {
     std::span<const match> lookup(std::span<const block_key> chain);
     /// The same, block by block: what lookup() must equal.
     std::span<const match> walk(std::span<const block_key> chain);
-    /// Calls `use` for each key that the instance holds, on whatever tier, in one of the parts, 0 to key_parts - 1. Keys that come or go
-    /// meanwhile may be among them or not.
+    /// Calls `use` for each key that the instance holds, on whatever tier, in one of the parts, 0 to key_parts - 1.
+    /// Keys that come or go meanwhile may be among them or not.
     void each_key(std::string_view instance, std::uint32_t part, const std::function<void(block_key)>& use);
 
    private:

@@ -88,11 +88,18 @@ class raw_pipeline {
     if (!batch) return;
     auto& mirror = *mirrors_[engine];
     for (const auto& event : batch->events) mirror.apply(event);
-    const auto change = mirror.take_difference();
-    index.remove(name, change.removed);
-    index.add(name, change.added);
+    const auto difference = mirror.take_difference();
+    for (const auto& change : difference.changes) {
+      index.remove(name, change.removed, change.tier);
+      index.add(name, change.added, change.tier);
+    }
+    index.set_closed(name, difference.closed);
   }
-  std::uint64_t bytes() const { return 0; }
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& mirror : mirrors_) sum += mirror->bytes();
+    return sum;
+  }
 
  private:
   std::vector<std::unique_ptr<engine::mirror>> mirrors_;

@@ -180,10 +180,14 @@ TEST_CASE("the page shows what is known, model by model") {
   REQUIRE(page.models.size() == 2);
   CHECK(page.models[1].distinct_keys == 2);
   const auto text = to_json(page, s.now + 2ms);
-  CHECK(text.find(R"({"instance":"e0","keys":1,"digest":"00000000000000ab","exact":true,"sequence":1,"agent_epoch":7,)"
-                  R"("engine_epoch":null,"age_ms":42,"state":"exact",)") != std::string::npos);
-  CHECK(text.find(R"({"instance":"e1","keys":0,"digest":"0000000000000000","exact":false,"sequence":0,)") !=
-        std::string::npos);
+  CHECK(
+      text.find(
+          R"({"instance":"e0","keys":1,"device_keys":1,"host_keys":0,"disk_keys":0,"digest":"00000000000000ab","exact":true,"sequence":1,"agent_epoch":7,)"
+          R"("engine_epoch":null,"age_ms":42,"state":"exact",)") != std::string::npos);
+  CHECK(
+      text.find(
+          R"({"instance":"e1","keys":0,"device_keys":0,"host_keys":0,"disk_keys":0,"digest":"0000000000000000","exact":false,"sequence":0,)") !=
+      std::string::npos);
   CHECK(to_json({}, s.now) == R"({"models":[]})");
 }
 
