@@ -77,7 +77,8 @@ class kv_index {
   std::uint64_t bytes() const;
   std::uint64_t max_bytes() const;
   std::uint64_t refused() const;
-  /// A tenth less is held, or used, than when a key was last refused: worth offering again what was.
+  /// A tenth less is held here, or used by all indexes that share the limit, than when a key was last refused: worth
+  /// offering again what was.
   bool has_room() const;
 
   // --- readers ---

@@ -67,6 +67,30 @@ struct setup {
   }
 };
 
+TEST_CASE("so many snapshots at once; the next engine's turn comes when one has ended") {
+  tracker_settings how;
+  how.sync.max_snapshots = 2;
+  setup s({}, how);
+  std::size_t asked = 0;
+  for (int i = 0; i < 5; ++i) asked += s.announce("m", "e" + std::to_string(i), 3, {1, 2}).size();
+  CHECK(asked == 2);
+  CHECK(s.of.on_tick(s.now).empty());
+  for (int i = 0; i < 5; ++i) {
+    const auto instance = "e" + std::to_string(i);
+    REQUIRE(s.of.awaits_snapshot("m", instance));
+    fb::KvSnapshotChunkT chunk;
+    chunk.origin = setup::origin(0);
+    chunk.model = "m";
+    chunk.instance = instance;
+    chunk.as_of = 3;
+    chunk.total = 1;
+    chunk.keys = {1, 2};
+    const auto more = s.of.on_chunk(*message(chunk), s.now);
+    CHECK(more.size() == (i < 3 ? 1 : 0));
+  }
+  for (const auto& source : s.of.status(s.now)) CHECK(source.exact);
+}
+
 TEST_CASE("a match reply has one answer a chain, and says how far each engine is known") {
   setup s;
   s.add("m", "e0", 1, {1, 2, 3});
