@@ -23,8 +23,9 @@ struct bus_changed {
 // --- engine agent: owns one engine's mirror, state and load -------------------------------------------
 
 namespace engine {
-struct probe_result;  // what one health probe or metrics scrape found
-struct event_batch;   // decoded KV events of one batch, or what the listener noticed (gap, reconnect)
+struct probe_result;   // what one health probe or metrics scrape found
+struct parity_answer;  // what the engine answered to a question of the parity probe
+struct event_batch;    // decoded KV events of one batch, or what the listener noticed (gap, reconnect)
 }  // namespace engine
 
 using engine_agent_actor = caf::typed_actor<
@@ -32,6 +33,8 @@ using engine_agent_actor = caf::typed_actor<
     caf::reacts_to<std::shared_ptr<const engine::probe_result>>,
     // The engine published KV events: apply them to the mirror, publish the difference.
     caf::reacts_to<std::shared_ptr<const engine::event_batch>>,
+    // The engine answered a question of the parity probe: put the next one, or announce what is wrong.
+    caf::reacts_to<std::shared_ptr<const engine::parity_answer>>,
     // Somebody has just started and does not know the engines yet: announce now.
     caf::reacts_to<inbound<fb::AnnounceRequest>>,
     // An indexer asks for the whole mirror: answer it in chunks.
@@ -129,5 +132,6 @@ INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RouteQuery>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RequestLife>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::probe_result>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::event_batch>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::parity_answer>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::match_result>)
 INFERNEX_ACTOR_MESSAGE(infernex::gateway::life_waiting)

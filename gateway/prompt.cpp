@@ -57,7 +57,7 @@ http::task<token_answer> ask(session& s, const router::endpoint& engine, token_s
     if (worth_retry(response.failure().code)) s.at.backoff.failed(engine.instance, std::chrono::steady_clock::now());
     co_return token_answer{};
   }
-  co_return read_token_answer(step, response->status, response->body);
+  co_return read_token_answer(response->status, response->body);
 }
 
 /// Walks the chain on one engine. True if the search is over: keys found, or no other engine would help.

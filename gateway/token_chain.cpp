@@ -1,47 +1,9 @@
 #include "gateway/token_chain.hpp"
 
-#include <limits>
-
-#include <simdjson.h>
-
+#include "actors/engine/token_source.hpp"
 #include "gateway/json_text.hpp"
 
 namespace infernex::gateway {
-namespace {
-
-namespace od = simdjson::ondemand;
-
-bool read_ids(simdjson::simdjson_result<od::value> field, std::vector<std::uint32_t>& ids) {
-  od::array items;
-  if (field.get_array().get(items)) return false;
-  ids.clear();
-  for (auto item : items) {
-    std::uint64_t id = 0;
-    if (item.get_uint64().get(id) || id > std::numeric_limits<std::uint32_t>::max()) return false;
-    ids.push_back(static_cast<std::uint32_t>(id));
-  }
-  return true;
-}
-
-bool read_body(token_step step, std::string_view body, std::vector<std::uint32_t>& ids) {
-  const simdjson::padded_string padded(body);
-  od::parser parser;
-  od::document document;
-  if (parser.iterate(padded).get(document)) return false;
-  od::json_type type;
-  if (document.type().get(type)) return false;
-  const char* field = step == token_step::render ? "token_ids" : "tokens";
-  if (type == od::json_type::object) return read_ids(document.find_field_unordered(field), ids);
-  if (type != od::json_type::array) return false;
-  for (auto item : document.get_array()) {
-    od::object first;
-    if (item.get_object().get(first)) return false;
-    return read_ids(first.find_field_unordered(field), ids);
-  }
-  return false;
-}
-
-}  // namespace
 
 std::string_view name(token_step step) {
   switch (step) {
@@ -68,16 +30,12 @@ token_call make_token_call(token_step step, api kind, const openai_request& requ
   return {"/tokenize", body += '}', how.tokenize_timeout};
 }
 
-token_answer read_token_answer(token_step step, unsigned status, std::string_view body) {
+token_answer read_token_answer(unsigned status, std::string_view body) {
   if (status == 404 || status == 405 || status == 501) return {token_verdict::absent, {}};
   if (status >= 400 && status < 500 && status != 408 && status != 429) return {token_verdict::refused, {}};
   if (status != 200) return {token_verdict::failed, {}};
   token_answer answer;
-  if (read_body(step, body, answer.ids)) {
-    answer.verdict = token_verdict::tokens;
-  } else {
-    answer.ids.clear();
-  }
+  if (engine::read_token_ids(body, answer.ids)) answer.verdict = token_verdict::tokens;
   return answer;
 }
 

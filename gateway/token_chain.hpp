@@ -47,7 +47,7 @@ struct token_answer {
 
 /// Reads an engine's answer: `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or
 /// `{"tokens":[…]}`.
-token_answer read_token_answer(token_step step, unsigned status, std::string_view body);
+token_answer read_token_answer(unsigned status, std::string_view body);
 
 /// Which endpoints of which engines are not to be asked for a while. Bounded: full, it forgets all.
 class token_endpoints {

@@ -70,6 +70,8 @@ void read_agent(config::section at, engine::settings& into) {
       .read("scrape_interval", into.scrape_interval, 10ms, 60s)
       .read("scrape_timeout", into.scrape_timeout, 10ms, 60s)
       .read("models_interval", into.models_interval, 100ms, 1h)
+      .read("parity_probe", into.parity_probe)
+      .read("parity_timeout", into.parity_timeout, 100ms, 10min)
       .read("announce_interval", into.announce_interval, 100ms, 60s)
       .read("canonical_block_size", into.canonical_block_size, 1, 65'536)
       .read("max_blocks", into.max_blocks, 1, 1'000'000'000)

@@ -16,6 +16,7 @@ void read_indexer(config::section at, indexer::settings& into) {
       .read("patience", into.tracking.sync.patience, 0ms, 60s)
       .read("answer_timeout", into.tracking.sync.answer_timeout, 10ms, 10min)
       .read("max_backoff", into.tracking.sync.max_backoff, 10ms, 1h)
+      .read("max_snapshots", into.tracking.sync.max_snapshots, 1, 4'096)
       .read("silence", into.tracking.sync.silence, 500ms, 10min)
       .read("forget", into.tracking.sync.forget, 1s, 24h)
       .read("listen_first", into.ready.listen_first, 0ms, 60s)

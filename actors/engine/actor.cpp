@@ -1,14 +1,10 @@
 #include "actors/engine/actor.hpp"
 
-#include <optional>
 #include <utility>
 
 #include <zmq.hpp>
 
-#include "actors/engine/kv_listener.hpp"
-#include "actors/engine/ledger.hpp"
-#include "actors/engine/metrics.hpp"
-#include "actors/engine/prober.hpp"
+#include "actors/engine/agent_state.hpp"
 #include "actors/engine/unprobed.hpp"
 #include "actors/runtime/http/server.hpp"
 #include "actors/runtime/log.hpp"
@@ -22,44 +18,7 @@ constexpr std::uint32_t snapshot_credit = 16;
 /// Newcomers that may ask at once; what is shed is answered by the announcement in turn.
 constexpr std::uint32_t announce_credit = 64;
 
-struct agent_state {
-  std::shared_ptr<const agent_world> world;
-  engine_descriptor engine;
-  std::optional<ledger> book;
-  std::optional<agent_metrics> metrics;
-  std::unique_ptr<kv_listener> listener;
-  std::unique_ptr<prober> probes;
-  subscription snapshots;
-  subscription announce_requests;
-  std::shared_ptr<void> bus_watch;
-  static inline const char* name = "engine_agent";
-};
-
 using agent_pointer = engine_agent_actor::stateful_pointer<agent_state>;
-
-template <class Table, class Message>
-void publish(agent_state& state, const subject<Table>& to, const Message& message) {
-  // Announcements follow deltas on one connection, so that what they say of the deltas has arrived before.
-  if (state.world->process.messages.publish(to, encode(message), lane::stream) != errc::none)
-    state.metrics->unsent.Increment();
-}
-
-void publish_deltas(agent_state& state) {
-  const auto& names = state.world->process.messages.names();
-  for (const auto& delta : state.book->take_deltas()) {
-    publish(state, names.kv_delta(delta.model, delta.instance), delta);
-    state.metrics->deltas.Increment();
-  }
-}
-
-void announce(agent_state& state) {
-  publish_deltas(state);
-  auto message = state.book->announcement();
-  if (!message) return;
-  if (state.engine.url.empty()) say_unroutable(*message);
-  publish(state, state.world->process.messages.names().announce(message->model, message->instance), *message);
-  state.metrics->announcements.Increment();
-}
 
 /// What comes on the subject goes into the actor's mailbox.
 template <class Table>
@@ -95,21 +54,22 @@ void on_probe(agent_pointer self, const probe_result& probe) {
                {"epoch", engine.epoch().value_or(0)}});
   accept_requests(self);
   if (orders.resync && state.listener) state.listener->resync(state.book->generation());
-  if (orders.load)
-    publish(state, state.world->process.messages.names().load(orders.load->model, orders.load->instance), *orders.load);
+  if (orders.load) publish_load(state, *orders.load);
   if (orders.announce) announce(state);
+  on_parity(state, state.parity->follow(*state.book, state.engine, self->clock().now()));
   state.metrics->on_probe(probe);
   state.metrics->follow(*state.book);
 }
 
-void on_events(agent_state& state, const event_batch& group) {
+void on_events(agent_state& state, const event_batch& group, parity_run::time_point now) {
   const auto before = state.book->kv_health();
   const bool changed = state.book->on_events(group);
   publish_deltas(state);
   if (changed) announce(state);
-  if (const auto now = state.book->kv_health(); now != before)
-    log::info("KV events are " + std::string(fb::EnumNameKvHealth(now)),
+  if (const auto health = state.book->kv_health(); health != before)
+    log::info("KV events are " + std::string(fb::EnumNameKvHealth(health)),
               {{"instance", state.engine.instance}, {"keys", state.book->keys()}});
+  on_parity(state, state.parity->on_events(group, now));
   state.metrics->on_events(group);
   state.metrics->follow(*state.book);
 }
@@ -139,7 +99,13 @@ void attach_to_engine(agent_pointer self, std::uint64_t epoch) {
     state.probes = std::make_unique<prober>(
         world.threads, world.options, state.engine,
         [me](std::shared_ptr<const probe_result> probe) { caf::anon_send(me, std::move(probe)); });
+    state.parity_calls = std::make_unique<parity_caller>(
+        world.threads, state.engine,
+        [me](std::shared_ptr<const parity_answer> answer) { caf::anon_send(me, std::move(answer)); });
   }
+  state.parity.emplace(world.options->parity_probe,
+                       [calls = state.parity_calls.get(), limit = world.options->parity_timeout](
+                           std::uint64_t probe, http_call question) { calls->ask(probe, std::move(question), limit); });
   state.bus_watch =
       world.process.messages.watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
 }
@@ -158,7 +124,10 @@ engine_agent_actor::behavior_type engine_agent(agent_pointer self, std::shared_p
   self->delayed_send(self, options.announce_interval, tick{});
   return {
       [self](const std::shared_ptr<const probe_result>& probe) { on_probe(self, *probe); },
-      [self](const std::shared_ptr<const event_batch>& group) { on_events(self->state, *group); },
+      [self](const std::shared_ptr<const event_batch>& group) { on_events(self->state, *group, self->clock().now()); },
+      [self](const std::shared_ptr<const parity_answer>& got) {
+        on_parity(self->state, self->state.parity->on_answer(got->probe, got->status, got->body, self->clock().now()));
+      },
       [self](const inbound<fb::AnnounceRequest>&) { announce(self->state); },
       [self](const inbound<fb::KvSnapshotRequest>& request) { on_snapshot_request(self->state, request); },
       [self](bus_changed change) {

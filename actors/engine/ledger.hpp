@@ -59,6 +59,9 @@ class ledger {
   const std::string& model() const { return model_; }
   const engine_state& engine() const { return engine_; }
   std::uint64_t generation() const { return generation_; }
+  /// What the engine's metrics and model list say, where they do.
+  std::optional<std::uint32_t> metrics_block_size() const { return metrics_ ? metrics_->block_size : std::nullopt; }
+  std::optional<std::uint32_t> max_model_len() const { return models_ ? models_->max_model_len : std::nullopt; }
   fb::KvHealth kv_health() const;
   std::uint64_t keys() const { return mirror_ ? mirror_->keys() : 0; }
   std::size_t parked() const { return mirror_ ? mirror_->parked() : 0; }

@@ -87,6 +87,17 @@ void agent_metrics::on_probe(const probe_result& probe) {
       .Increment();
 }
 
+/// One gauge a fault: 1 for what the last probe found.
+void agent_metrics::on_parity(parity_fault found) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(parity_fault::count_); ++i) {
+    const auto fault = static_cast<parity_fault>(i);
+    registry_
+        .gauge("infernex_agent_parity", "1 for what the last parity probe of the engine found",
+               {{"instance", instance_}, {"fault", std::string(name(fault))}})
+        .Set(fault == found ? 1 : 0);
+  }
+}
+
 void agent_metrics::follow(const ledger& book) {
   const auto dropped = book.dropped();
   for (std::size_t i = 0; i < drop_reasons; ++i) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "actors/engine/ledger.hpp"
+#include "actors/engine/parity.hpp"
 #include "actors/runtime/metrics.hpp"
 
 namespace infernex::engine {
@@ -15,6 +16,7 @@ class agent_metrics {
 
   void on_events(const event_batch& group);
   void on_probe(const probe_result& probe);
+  void on_parity(parity_fault fault);
   /// Brings gauges and totals up to what the ledger says.
   void follow(const ledger& book);
 

@@ -103,7 +103,7 @@ struct prober::loop {
                              : answer.failure();
       co_return;
     }
-    auto metrics = read_metrics(answer->body, options->metrics);
+    auto metrics = read_metrics(answer->body, options->metrics, engine.data_parallel_rank);
     scraped_at = steady::now();
     found.scrape_ms = std::chrono::duration<double, std::milli>(*scraped_at - began).count();
     if (metrics)

@@ -30,6 +30,11 @@ struct settings {
 
   std::chrono::milliseconds announce_interval{2'000};
 
+  /// Whether an engine that becomes ready is sent three short prompts, to see that its blocks, tokens and template are
+  /// what is believed of it; and how long one answer may take.
+  bool parity_probe = true;
+  std::chrono::milliseconds parity_timeout{30'000};
+
   /// Tokens a block of the keys that agents publish, whatever the engines' own; an engine's descriptor may say
   /// otherwise. Unset: each engine's own. Engines of one model share cached prefixes only at one size.
   std::optional<std::uint32_t> canonical_block_size;

@@ -1,15 +1,16 @@
 #include "actors/engine/token_source.hpp"
 
 #include <limits>
-#include <optional>
 
 #include <boost/json.hpp>
+#include <simdjson.h>
 
 namespace infernex::engine {
 
 namespace {
 
 namespace json = boost::json;
+namespace od = simdjson::ondemand;
 
 json::object body_of(const plain_prompt& prompt) {
   json::object body{{"model", prompt.model}};
@@ -32,21 +33,17 @@ std::string path_of(prompt_kind kind) {
   return kind == prompt_kind::completion ? "/v1/completions" : "/v1/chat/completions";
 }
 
-std::optional<std::vector<std::uint32_t>> ids_in(const json::value& holder) {
-  const auto* object = holder.if_object();
-  if (object == nullptr) return std::nullopt;
-  const auto* field = object->if_contains("token_ids");
-  if (field == nullptr) field = object->if_contains("tokens");
-  const auto* list = field == nullptr ? nullptr : field->if_array();
-  if (list == nullptr) return std::nullopt;
-  std::vector<std::uint32_t> ids;
-  ids.reserve(list->size());
-  for (const auto& item : *list) {
-    const auto* id = item.if_int64();
-    if (id == nullptr || *id < 0 || *id > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
-    ids.push_back(static_cast<std::uint32_t>(*id));
+bool read_list(od::object& holder, std::vector<std::uint32_t>& ids) {
+  od::array items;
+  if (holder.find_field_unordered("token_ids").get_array().get(items) &&
+      holder.find_field_unordered("tokens").get_array().get(items))
+    return false;
+  for (auto item : items) {
+    std::uint64_t id = 0;
+    if (item.get_uint64().get(id) || id > std::numeric_limits<std::uint32_t>::max()) return false;
+    ids.push_back(static_cast<std::uint32_t>(id));
   }
-  return ids;
+  return true;
 }
 
 }  // namespace
@@ -60,18 +57,35 @@ http_call token_call(token_endpoint endpoint, const plain_prompt& prompt) {
   return {path_of(prompt.kind) + "/render", json::serialize(request_of(prompt, 1))};
 }
 
+bool read_token_ids(std::string_view body, std::vector<std::uint32_t>& ids) {
+  ids.clear();
+  if (body.size() > max_token_answer_bytes) return false;
+  const simdjson::padded_string padded(body);
+  od::parser parser;
+  od::document document;
+  od::object holder;
+  if (parser.iterate(padded).get(document)) return false;
+  od::json_type type;
+  if (document.type().get(type)) return false;
+  bool read = false;
+  if (type == od::json_type::object) {
+    read = !document.get_object().get(holder) && read_list(holder, ids);
+  } else if (type == od::json_type::array) {
+    for (auto first : document.get_array()) {
+      read = !first.get_object().get(holder) && read_list(holder, ids);
+      break;
+    }
+  }
+  if (!read) ids.clear();
+  return read;
+}
+
 token_answer read_token_answer(unsigned status, std::string_view body) {
   using kind = token_answer::kind;
   if (status == 404 || status == 405 || status == 501) return {kind::absent, {}};
-  if (status != 200 || body.size() > max_token_answer_bytes) return {kind::failed, {}};
-  boost::system::error_code problem;
-  const auto parsed = json::parse(json::string_view(body.data(), body.size()), problem);
-  if (problem) return {kind::failed, {}};
-  const auto* several = parsed.if_array();
-  if (several != nullptr && several->empty()) return {kind::failed, {}};
-  auto ids = ids_in(several == nullptr ? parsed : several->front());
-  if (!ids) return {kind::failed, {}};
-  return {kind::tokens, *std::move(ids)};
+  token_answer answer;
+  if (status == 200 && read_token_ids(body, answer.ids)) answer.what = kind::tokens;
+  return answer;
 }
 
 }  // namespace infernex::engine

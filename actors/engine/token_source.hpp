@@ -46,7 +46,10 @@ struct token_answer {
 /// Largest answer read, in bytes.
 inline constexpr std::size_t max_token_answer_bytes = 16 << 20;
 
-/// Reads `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or `{"tokens":[…]}`.
+/// Reads `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or `{"tokens":[…]}`. False, and no ids, if the
+/// body is something else.
+bool read_token_ids(std::string_view body, std::vector<std::uint32_t>& ids);
+
 token_answer read_token_answer(unsigned status, std::string_view body);
 
 }  // namespace infernex::engine

@@ -88,8 +88,14 @@ void show(pointer self, time_point now) {
   indexer_metrics::totals totals{facts.sources.counters(), facts.sources.refused(), facts.sources.forgotten()};
   totals.bytes = facts.indexes->bytes();
   totals.sources = page->sources.size();
-  for (const auto& model : page->models) totals.keys += model.distinct_keys;
-  for (const auto& source : page->sources) totals.exact_sources += source.exact;
+  for (const auto& model : page->models) {
+    totals.keys += model.distinct_keys;
+    totals.keys_refused += model.refused_keys;
+  }
+  for (const auto& source : page->sources) {
+    totals.exact_sources += source.exact;
+    totals.capped_sources += source.state == sync_state::capped;
+  }
   facts.metrics.update(totals);
   facts.page.publish(std::move(page));
 }

@@ -36,6 +36,8 @@ class byte_budget {
   }
 
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  /// Of the outermost budget.
+  std::uint64_t used_of_all() const { return parent_ ? parent_->used_of_all() : used(); }
   std::uint64_t max() const { return max_; }
 
  private:

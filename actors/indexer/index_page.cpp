@@ -26,18 +26,18 @@ std::span<const source_status> index_page::sources_of(std::string_view of_model)
 std::size_t waiting_sources(const std::vector<source_status>& sources, const engine_directory& engines) {
   return static_cast<std::size_t>(std::ranges::count_if(sources, [&engines](const source_status& s) {
     const auto* engine = engines.find(s.model, s.instance);
-    return !s.exact && (!engine || engine->holds_blocks());
+    // Where the index is full, nothing more is coming.
+    return !s.exact && s.state != sync_state::capped && (!engine || engine->holds_blocks());
   }));
 }
 
 namespace {
 
-std::string_view state_of(const source_status& s, const engine_entry* engine, const index_page& page, bool refused,
-                          time_point now) {
-  if (s.exact) return "exact";
-  if (engine && !engine->holds_blocks()) return "down";
-  if (now - s.last_heard >= page.stale_after) return "stale";
-  return refused ? "capped" : "syncing";
+std::string_view state_of(const source_status& s, const engine_entry* engine, const index_page& page, time_point now) {
+  if (engine && !engine->holds_blocks()) return name(sync_state::down);
+  // The page may be older than the silence.
+  if (now - s.last_heard >= page.stale_after) return name(sync_state::stale);
+  return name(s.state);
 }
 
 }  // namespace
@@ -63,13 +63,16 @@ std::string to_json(const index_page& page, time_point now) {
       }
       instances.push_back({{"instance", next->instance},
                            {"keys", next->keys},
+                           {"device_keys", next->tier_keys[0]},
+                           {"host_keys", next->tier_keys[1]},
+                           {"disk_keys", next->tier_keys[2]},
                            {"digest", digest},
                            {"exact", next->exact},
                            {"sequence", next->sequence},
                            {"agent_epoch", next->agent_epoch},
                            {"engine_epoch", engine_epoch},
                            {"age_ms", std::max<std::int64_t>(age, 0)},
-                           {"state", state_of(*next, engine, page, m.refused_keys != 0, now)},
+                           {"state", state_of(*next, engine, page, now)},
                            {"url", url},
                            {"engine_state", engine_state},
                            {"reason", reason}});

@@ -39,10 +39,11 @@ index_page make_page(const tracker& from, const index_set& indexes, time_point n
 std::size_t waiting_sources(const std::vector<source_status>& sources, const engine_directory& engines);
 
 /// JSON: `{"models":[{"model":…,"distinct_keys":…,"bytes":…,"refused_keys":…,"instances":[{"instance":…,"keys":…,
-/// "digest":"16 hex digits","exact":…,"sequence":…,"agent_epoch":…,"engine_epoch":…|null,"age_ms":…,"state":…,
+/// "device_keys":…,"host_keys":…,"disk_keys":…,"digest":"16 hex
+/// digits","exact":…,"sequence":…,"agent_epoch":…,"engine_epoch":…|null,"age_ms":…,"state":…,
 /// "url":…|null,"engine_state":…|null,"reason":…|null}]}]}`. Epochs are nanoseconds since 1970. `state` is one of
 /// `exact`, `syncing`, `stale` (its agent is silent), `down` (so is the engine, or it is starting) and `capped` (the
-/// model's index has refused blocks for the byte limit).
+/// index was full and refused blocks of it).
 std::string to_json(const index_page& page, time_point now);
 
 }  // namespace infernex::indexer

@@ -88,6 +88,7 @@ std::size_t kv_index::add(std::string_view instance, std::span<const block_key> 
     at = me.take_slot();
     if (!at) {
       me.refused += keys.size();
+      me.last_refusal.for_slots = true;
       return keys.size();
     }
     of->lower[static_cast<std::size_t>(on) - 1] = at;
@@ -108,7 +109,7 @@ std::size_t kv_index::add(std::string_view instance, std::span<const block_key> 
   });
   if (refused != 0) {
     me.refused += refused;
-    me.last_refusal = {bytes(), distinct_keys()};
+    me.last_refusal = {me.budget.used_of_all(), distinct_keys(), false};
   }
   me.sweep_step();
   return refused;
@@ -139,7 +140,8 @@ std::uint64_t kv_index::max_bytes() const { return impl_->budget.max(); }
 
 bool kv_index::has_room() const {
   const auto& last = impl_->last_refusal;
-  return bytes() <= last.bytes - last.bytes / 10 || distinct_keys() <= last.keys - last.keys / 10;
+  if (last.for_slots) return !impl_->free_slots.empty() || impl_->slots_used < slot_limit;
+  return impl_->budget.used_of_all() <= last.bytes - last.bytes / 10 || distinct_keys() <= last.keys - last.keys / 10;
 }
 
 std::uint64_t kv_index::keys_of(std::string_view instance) const {

@@ -77,7 +77,8 @@ class kv_index {
   std::uint64_t bytes() const;
   std::uint64_t max_bytes() const;
   std::uint64_t refused() const;
-  /// A tenth less is held, or used, than when a key was last refused: worth offering again what was.
+  /// A tenth less is held here, or used by all indexes that share the limit, than when a key was last refused: worth
+  /// offering again what was.
   bool has_room() const;
 
   // --- readers ---
@@ -93,8 +94,8 @@ class kv_index {
     std::span<const match> lookup(std::span<const block_key> chain);
     /// The same, block by block: what lookup() must equal.
     std::span<const match> walk(std::span<const block_key> chain);
-    /// Calls `use` for each key that the instance holds, on whatever tier, in one of the parts, 0 to key_parts - 1. Keys that come or go
-    /// meanwhile may be among them or not.
+    /// Calls `use` for each key that the instance holds, on whatever tier, in one of the parts, 0 to key_parts - 1.
+    /// Keys that come or go meanwhile may be among them or not.
     void each_key(std::string_view instance, std::uint32_t part, const std::function<void(block_key)>& use);
 
    private:

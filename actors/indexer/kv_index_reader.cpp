@@ -147,16 +147,22 @@ std::span<const match> kv_index::reader::impl::lookup(std::span<const block_key>
     for (std::size_t p = 0; p < chain.size(); p = p * 2 + 1) prefetch(p);
     prefetch(chain.size() - 1);
   }
+  const auto openings = index.openings.load(std::memory_order_seq_cst);
   if (!begin(*now) || any_tiered(*now)) {
     walk_tiers(*now);
     return found;
   }
-  if (count == 0) return found;
   auto blocks = chain.size();
-  if (may_gallop && chain.size() > 2 && all_closed())
+  bool done = false;
+  if (may_gallop && count != 0 && chain.size() > 2 && all_closed()) {
     gallop();
-  else
-    blocks = walk();
+    done = index.openings.load(std::memory_order_seq_cst) == openings;
+    if (!done) {
+      found.clear();
+      begin(*now);
+    }
+  }
+  if (!done) blocks = walk();
   if (count == 0) return found;
   for (std::size_t w = 0; w < candidates.size(); ++w)
     if (const auto rest = candidates[w]) drop(w, rest, blocks);

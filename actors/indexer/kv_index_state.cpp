@@ -37,14 +37,14 @@ void kv_index::impl::publish_directory() {
       next->places[*at] = {of.device, on};
     }
   }
-  next->bytes = sizeof(directory) + names->size() * sizeof(std::string) +
-                next->places.size() * sizeof(directory::place) +
-                (next->device.size() + next->tiered.size() + next->lower.size()) * sizeof(std::uint64_t);
+  const auto bytes = sizeof(directory) + names->size() * sizeof(std::string) +
+                     next->places.size() * sizeof(directory::place) +
+                     (next->device.size() + next->tiered.size() + next->lower.size()) * sizeof(std::uint64_t);
   next->names = std::move(names);
+  // Small, room is kept for it (keep_free), and without it nothing works.
+  budget.force(bytes);
+  next->lease = byte_lease(&budget, bytes);
   current.store(next.get(), std::memory_order_seq_cst);
-  // Small, room is kept for it, and without it nothing works.
-  budget.force(next->bytes);
-  directory_lease = byte_lease(&budget, next->bytes);
   if (auto old = std::exchange(owned_directory, std::move(next))) reclaim.retire(std::move(old));
 }
 
@@ -54,6 +54,8 @@ void kv_index::impl::set_open(slot s, bool is_open) {
   const auto now = word.load(std::memory_order_relaxed);
   if (((now & bit) != 0) == is_open) return;
   word.store(is_open ? now | bit : now & ~bit, std::memory_order_seq_cst);
+  // Before the blocks that may leave holes are written, so that who sees one of them sees this.
+  if (is_open) openings.fetch_add(1, std::memory_order_seq_cst);
 }
 
 /// The instance's traces count no more once the next directory is out.

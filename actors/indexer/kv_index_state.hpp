@@ -33,7 +33,7 @@ struct directory {
   slot_bits lower;
   std::vector<place> places;
 
-  std::uint64_t bytes = 0;
+  byte_lease lease;
 };
 
 struct kv_index::impl {
@@ -62,6 +62,8 @@ struct kv_index::impl {
   std::atomic<const directory*> current{nullptr};
   /// Device slots whose blocks may have holes. Apart from the directory, for it can change with every write.
   std::array<std::atomic<std::uint64_t>, slot_limit / 64> open{};
+  /// How often a slot has become open: a lookup that galloped meanwhile begins again, walking.
+  std::atomic<std::uint64_t> openings{0};
   // What the pointers above point to.
   std::array<std::shared_ptr<cell_table>, parts> owned_tables;
   std::shared_ptr<const directory> owned_directory;
@@ -78,10 +80,10 @@ struct kv_index::impl {
   std::size_t sweep_part = 0;
   std::uint64_t refused = 0;
   struct {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // of all indexes that share the limit
     std::uint64_t keys = 0;
+    bool for_slots = false;
   } last_refusal;
-  byte_lease directory_lease;
   /// Bytes of the largest part: what replacing a part may need, kept free so that sweeping always fits.
   std::uint64_t largest_part = 0;
 
@@ -95,7 +97,7 @@ struct kv_index::impl {
   void scrub(slot s);
   void set_open(slot s, bool is_open);
   void publish_directory();
-  std::uint64_t keep_free() const { return largest_part + 2 * (owned_directory ? owned_directory->bytes : 0); }
+  std::uint64_t keep_free() const { return largest_part + 4 * (owned_directory ? owned_directory->lease.bytes() : 0); }
   bool add_key(std::size_t part, block_key k, slot s, bool& added);
   cell_table::slot_set dead_slots() const;
   bool replace_table(std::size_t part, std::uint32_t capacity, std::uint64_t leave_free);

@@ -58,7 +58,7 @@ result<std::string> made_from(std::string_view text, Make make) {
 
 std::string top(const json::value& sources) {
   std::vector<row> models{{"MODEL", "INSTANCES", "EXACT", "BLOCKS", "REFUSED", "MEMORY"}};
-  std::vector<row> instances{{"MODEL", "INSTANCE", "STATE", "ENGINE", "BLOCKS", "SEQUENCE", "AGE"}};
+  std::vector<row> instances{{"MODEL", "INSTANCE", "STATE", "ENGINE", "BLOCKS", "HOST", "DISK", "SEQUENCE", "AGE"}};
   for (const auto& model : sources.at("models").as_array()) {
     const auto name = text_of(model.at("model"));
     const auto& of = model.at("instances").as_array();
@@ -67,7 +67,8 @@ std::string top(const json::value& sources) {
                       text_of(model.at("refused_keys")), bytes_text(model.at("bytes").to_number<std::uint64_t>())});
     for (const auto& i : of)
       instances.push_back({name, text_of(i.at("instance")), text_of(i.at("state")), text_of(i.at("engine_state")),
-                           text_of(i.at("keys")), text_of(i.at("sequence")), text_of(i.at("age_ms")) + " ms"});
+                           text_of(i.at("keys")), text_of(i.at("host_keys")), text_of(i.at("disk_keys")),
+                           text_of(i.at("sequence")), text_of(i.at("age_ms")) + " ms"});
   }
   if (models.size() == 1) return "no engine is known\n";
   return table(models, 1) + '\n' + table(instances, 4);

@@ -21,11 +21,14 @@ indexer_metrics::indexer_metrics(metrics_registry& r)
       installed_{&r.counter(snapshots, snapshots_help, {{"outcome", "applied"}})},
       too_large_{&r.counter(snapshots, snapshots_help, {{"outcome", "refused"}})},
       refused_{&r.counter("infernex_indexer_refused_total", "Messages refused: models, instances or length of names")},
+      keys_refused_{&r.counter("infernex_indexer_keys_refused_total", "Blocks refused because the index is full")},
       forgotten_{&r.counter("infernex_indexer_forgotten_total", "Engines forgotten after their agent's silence")},
       keys_(r.gauge("infernex_indexer_keys", "Distinct block keys, all models")),
       bytes_(r.gauge("infernex_indexer_bytes", "Bytes of all indexes")),
       sources_(r.gauge("infernex_indexer_sources", "Engines known")),
-      exact_(r.gauge("infernex_indexer_exact_sources", "Engines whose part equals their agent's mirror")) {}
+      exact_(r.gauge("infernex_indexer_exact_sources", "Engines whose part equals their agent's mirror")),
+      capped_(
+          r.gauge("infernex_indexer_capped_sources", "Engines of which blocks were refused, the index being full")) {}
 
 void indexer_metrics::update(const totals& now) {
   applied_.to(now.sync.deltas_applied);
@@ -37,11 +40,13 @@ void indexer_metrics::update(const totals& now) {
   installed_.to(now.sync.snapshots_applied);
   too_large_.to(now.sync.snapshots_refused);
   refused_.to(now.refused);
+  keys_refused_.to(now.keys_refused);
   forgotten_.to(now.forgotten);
   keys_.Set(static_cast<double>(now.keys));
   bytes_.Set(static_cast<double>(now.bytes));
   sources_.Set(static_cast<double>(now.sources));
   exact_.Set(static_cast<double>(now.exact_sources));
+  capped_.Set(static_cast<double>(now.capped_sources));
 }
 
 }  // namespace infernex::indexer

@@ -13,11 +13,13 @@ class indexer_metrics {
   struct totals {
     sync_counters sync;
     std::uint64_t refused = 0;
+    std::uint64_t keys_refused = 0;
     std::uint64_t forgotten = 0;
     std::uint64_t keys = 0;
     std::uint64_t bytes = 0;
     std::uint64_t sources = 0;
     std::uint64_t exact_sources = 0;
+    std::uint64_t capped_sources = 0;
   };
   /// Brings counters and gauges to these totals.
   void update(const totals& now);
@@ -33,11 +35,13 @@ class indexer_metrics {
       total = next;
     }
   };
-  followed applied_, ignored_, shed_, gaps_, mismatches_, requested_, installed_, too_large_, refused_, forgotten_;
+  followed applied_, ignored_, shed_, gaps_, mismatches_, requested_, installed_, too_large_, refused_, keys_refused_,
+      forgotten_;
   prometheus::Gauge& keys_;
   prometheus::Gauge& bytes_;
   prometheus::Gauge& sources_;
   prometheus::Gauge& exact_;
+  prometheus::Gauge& capped_;
 };
 
 }  // namespace infernex::indexer

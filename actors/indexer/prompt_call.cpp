@@ -1,37 +1,14 @@
 #include "actors/indexer/prompt_call.hpp"
 
-#include <limits>
-
 #include <boost/json.hpp>
+
+#include "actors/engine/token_source.hpp"
 
 namespace infernex::indexer {
 
 namespace json = boost::json;
 
 namespace {
-
-bool read_ids(const json::value& list, std::vector<std::uint32_t>& ids) {
-  const auto* items = list.if_array();
-  if (!items) return false;
-  ids.reserve(items->size());
-  for (const auto& item : *items) {
-    boost::system::error_code problem;
-    const auto id = item.to_number<std::uint32_t>(problem);
-    if (problem) return false;
-    ids.push_back(id);
-  }
-  return true;
-}
-
-bool read_tokens(const json::value& answer, std::vector<std::uint32_t>& ids) {
-  if (const auto* list = answer.if_array())
-    return !list->empty() && list->front().is_object() && read_tokens(list->front(), ids);
-  const auto* fields = answer.if_object();
-  if (!fields) return false;
-  for (const auto* name : {"token_ids", "tokens"})
-    if (const auto* found = fields->if_contains(name)) return read_ids(*found, ids);
-  return false;
-}
 
 std::string message_of(const json::value& answer) {
   const auto* fields = answer.if_object();
@@ -57,17 +34,16 @@ std::string prompt_path(prompt_step step, const match_question& question) {
 
 prompt_answer read_prompt_answer(unsigned status, std::string_view body) {
   prompt_answer answer;
-  boost::system::error_code problem;
-  const auto parsed = json::parse({body.data(), body.size()}, problem);
-  if (status == 200 && !problem && read_tokens(parsed, answer.ids)) {
-    answer.outcome = prompt_answer::verdict::tokens;
+  if (status == 200) {
+    if (engine::read_token_ids(body, answer.ids)) answer.outcome = prompt_answer::verdict::tokens;
     return answer;
   }
-  answer.ids.clear();
   const bool is_callers_fault =
       status >= 400 && status < 500 && status != 404 && status != 405 && status != 408 && status != 429;
   if (is_callers_fault) {
     answer.outcome = prompt_answer::verdict::refused;
+    boost::system::error_code problem;
+    const auto parsed = json::parse({body.data(), body.size()}, problem);
     answer.message = problem ? "the engine answers " + std::to_string(status) : message_of(parsed);
   }
   return answer;

@@ -253,7 +253,7 @@ void source::on_bus_back(time_point now) {
 }
 
 bool source::take_request(time_point now) {
-  if (snapshot_ != asking::wanted || down_ || now < not_before_) return false;
+  if (!wants_request(now)) return false;
   snapshot_ = asking::asked;
   const auto pause = settings_.answer_timeout * (std::int64_t{1} << std::min(attempt_, 16U));
   not_before_ = now + std::min<std::chrono::milliseconds>(pause, settings_.max_backoff);

@@ -30,6 +30,8 @@ struct sync_settings {
   std::size_t max_kept_deltas = 8'192;
   std::size_t max_kept_keys = 1 << 20;
   std::size_t max_snapshot_keys = 16 << 20;
+  /// Snapshots under way at once, all engines together: what is collected of them lies outside the index's own limit.
+  std::uint64_t max_snapshots = 16;
 };
 
 /// EngineAnnounce, as far as the index goes.
@@ -118,6 +120,8 @@ class source {
 
   /// Asked after each call above: whether a snapshot is to be requested now. Says so once per request.
   bool take_request(time_point now);
+  /// take_request would say so.
+  bool wants_request(time_point now) const { return snapshot_ == asking::wanted && !down_ && now >= not_before_; }
   /// Why, in a word or two.
   std::string_view request_reason() const { return reason_; }
   bool awaits_snapshot() const { return snapshot_ == asking::asked; }

@@ -43,6 +43,7 @@ source* tracker::obtain(std::string_view model, std::string_view instance, time_
   auto index = usable(model) && usable(instance) ? indexes_->obtain(model) : nullptr;
   if (!index || !index->add_instance(instance)) {
     ++refused_;
+    if (index && !models_.contains(model)) indexes_->drop(model);
     return nullptr;
   }
   auto& of = models_.try_emplace(std::string(model), std::move(index)).first->second;
@@ -53,8 +54,26 @@ source* tracker::obtain(std::string_view model, std::string_view instance, time_
 
 void tracker::after(requests& out, std::string_view model, std::string_view instance, source& of,
                     time_point now) const {
-  if (bus_connected_ && of.take_request(now))
-    out.push_back({std::string(model), std::string(instance), of.request_reason()});
+  if (!bus_connected_ || !of.wants_request(now) || snapshots_under_way() >= settings_.sync.max_snapshots) return;
+  if (of.take_request(now)) out.push_back({std::string(model), std::string(instance), of.request_reason()});
+}
+
+std::size_t tracker::snapshots_under_way() const {
+  std::size_t count = 0;
+  for (const auto& [model, state] : models_)
+    for (const auto& [instance, of] : state.sources) count += of.awaits_snapshot();
+  return count;
+}
+
+void tracker::ask_more(requests& out, time_point now) const {
+  auto under_way = snapshots_under_way();
+  for (const auto& [model, state] : models_)
+    for (const auto& [instance, of] : state.sources) {
+      if (under_way >= settings_.sync.max_snapshots) return;
+      if (!of.wants_request(now) || !const_cast<source&>(of).take_request(now)) continue;
+      out.push_back({model, instance, of.request_reason()});
+      ++under_way;
+    }
 }
 
 tracker::requests tracker::on_announce(const fb::EngineAnnounce& message, time_point now) {
@@ -95,7 +114,7 @@ tracker::requests tracker::on_chunk(const fb::KvSnapshotChunk& message, time_poi
   of->on_chunk({message.origin()->epoch(), optional_of(message.engine_epoch()), message.as_of(), message.index(),
                 message.total(), elements(message.keys()), known_tier(message.tier()), message.closed()},
                now);
-  after(out, model, instance, *of, now);
+  if (!of->awaits_snapshot()) ask_more(out, now);
   return out;
 }
 

@@ -79,6 +79,9 @@ class tracker {
   source* obtain(std::string_view model, std::string_view instance, time_point now);
   const source* find(std::string_view model, std::string_view instance) const;
   void after(requests& out, std::string_view model, std::string_view instance, source& of, time_point now) const;
+  /// Asks on behalf of those whose turn has come, when snapshots have ended.
+  void ask_more(requests& out, time_point now) const;
+  std::size_t snapshots_under_way() const;
 
   tracker_settings settings_;
   std::shared_ptr<index_set> indexes_;

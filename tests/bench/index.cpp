@@ -2,7 +2,8 @@
 //
 // The KV index on a trace of requests (TRACE=FILE, in Mooncake's form): how fast one writer takes changes while it
 // answers lookups itself, or while one or two threads do; the same from the bytes an engine sends; and a plain
-// std::unordered_map beside them. Every measurement runs in a process of its own and applies every event before the
+// std::unordered_map beside them. "visible" is the time from an engine's bytes to the index, all but the sockets. Every
+// measurement runs in a process of its own and applies every event before the
 // clock stops. Each figure is the median of the repetitions (BENCH_REPETITIONS, 3 unless set).
 
 #include <malloc.h>
@@ -31,6 +32,11 @@ using infernex::bench::percentile;
 using infernex::bench::workload;
 using infernex::indexer::kv_index;
 using clock_type = std::chrono::steady_clock;
+
+[[noreturn]] void fail(const char* why) {
+  std::cerr << "bench-index: " << why << std::endl;
+  std::_Exit(1);
+}
 
 double seconds_since(clock_type::time_point began) {
   return std::chrono::duration<double>(clock_type::now() - began).count();
@@ -158,11 +164,9 @@ figures measure_baseline(const workload& work) {
 
 figures measure_raw(const workload& work, const infernex::bench::raw_events& raw) {
   figures out;
-  infernex::bench::raw_pipeline agents(work.engines);
-  kv_index index({.max_instances = work.engines, .max_bytes = large});
+  infernex::bench::raw_pipeline pipeline(work.engines, {.max_bytes = large, .per_model = {work.engines, large}});
   const auto names = engine_names(work.engines);
-  for (const auto& name : names) index.add_instance(name);
-  kv_index::reader reader(index);
+  auto lookups_of = std::make_unique<infernex::indexer::index_set::reader>(pipeline.indexes());
   std::vector<double> lookups;
   std::vector<double> visible;
   std::uint64_t matched = 0;
@@ -170,20 +174,22 @@ figures measure_raw(const workload& work, const infernex::bench::raw_events& raw
   for (std::size_t i = 0; i < raw.operations; ++i) {
     const auto& o = work.operations[i];
     lookups.push_back(timed([&] {
-      for (const auto& m : reader.lookup(infernex::bench::request_keys(raw.tokens_of(i)))) matched += m.blocks;
+      if (const auto found =
+              lookups_of->lookup(infernex::bench::model, infernex::bench::request_keys(raw.tokens_of(i))))
+        for (const auto& m : *found) matched += m.blocks;
     }));
-    visible.push_back(timed([&] { agents.apply(o.engine, names[o.engine], raw.payload_of(i), index); }));
+    visible.push_back(timed([&] { pipeline.apply(o.engine, names[o.engine], raw.payload_of(i)); }));
   }
   out.block_ops_per_s = static_cast<double>(raw.block_operations) / seconds_since(began);
   keep_latencies(out, lookups);
   out.visible_p50_us = percentile(visible, 0.5);
   out.visible_p99_us = percentile(visible, 0.99);
-  std::uint64_t memberships = 0;
-  for (const auto& name : names) memberships += index.keys_of(name);
-  out.memberships = static_cast<double>(memberships);
-  out.bytes_per_membership = static_cast<double>(index.bytes()) / out.memberships;
+  const auto [indexed, mirrored] = pipeline.memberships();
+  if (indexed != mirrored || indexed == 0) fail("the index does not hold what the mirrors hold");
+  out.memberships = static_cast<double>(indexed);
+  out.bytes_per_membership = static_cast<double>(pipeline.index_bytes()) / out.memberships;
   out.peak_bytes_per_membership = out.bytes_per_membership;
-  out.mirror_bytes_per_membership = static_cast<double>(agents.bytes()) / out.memberships;
+  out.mirror_bytes_per_membership = static_cast<double>(pipeline.mirror_bytes()) / out.memberships;
   out.blocks_matched = static_cast<double>(matched) / static_cast<double>(raw.operations);
   return out;
 }
@@ -205,10 +211,7 @@ figures in_own_process(Measure measure) {
   close(ends[0]);
   int status = 1;
   if (child > 0) waitpid(child, &status, 0);
-  if (got != sizeof found || status != 0) {
-    std::cerr << "a measurement did not end well\n";
-    std::exit(1);
-  }
+  if (got != sizeof found || status != 0) fail("a measurement did not end well");
   return found;
 }
 
@@ -277,6 +280,8 @@ int main(int argc, char** argv) {
     const auto one = row("writer, 1 reader", [&] { return measure_index(work, 1); });
     row("writer, 2 readers", [&] { return measure_index(work, 2); });
     const auto plain = row("std::unordered_map", [&] { return measure_baseline(work); });
+    if (plain.blocks_matched != alone.blocks_matched || plain.memberships != alone.memberships)
+      fail("the index and the plain one differ in what they found");
     const infernex::bench::raw_events raw(work);
     row("from raw events", [&] { return measure_raw(work, raw); });
     if (engines != 64) continue;

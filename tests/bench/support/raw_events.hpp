@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "actors/engine/block_key.hpp"
+#include "actors/engine/kv_deltas.hpp"
 #include "actors/engine/kv_event_decoder.hpp"
 #include "actors/engine/mirror.hpp"
-#include "actors/indexer/kv_index.hpp"
+#include "actors/indexer/tracker.hpp"
 #include "actors/simulator/kv_event_codec.hpp"
+#include "messages/view.hpp"
 #include "tests/bench/support/trace_workload.hpp"
 
 namespace infernex::bench {
@@ -75,27 +77,56 @@ class raw_events {
   std::vector<std::size_t> token_ends_;
 };
 
-/// One mirror an engine.
+/// What lies between an engine's bytes and the index but the sockets: decoder, mirror, KvDelta messages encoded and
+/// verified, and the indexer's tracker, which checks each against the mirror's digest.
 class raw_pipeline {
  public:
-  explicit raw_pipeline(std::uint32_t engines) {
-    for (std::uint32_t e = 0; e < engines; ++e)
-      mirrors_.push_back(std::make_unique<engine::mirror>(engine::mirror_settings{std::string(model)}));
+  raw_pipeline(std::uint32_t engines, indexer::index_set::limits bounds)
+      : indexes_(std::make_shared<indexer::index_set>(bounds)), tracker_({}, indexes_) {
+    for (std::uint32_t e = 0; e < engines; ++e) agents_.push_back(std::make_unique<agent>());
   }
-  void apply(std::uint32_t engine, const std::string& name, std::span<const std::uint8_t> payload,
-             indexer::kv_index& index) {
+
+  void apply(std::uint32_t engine, const std::string& name, std::span<const std::uint8_t> payload) {
     const auto batch = engine::decode_kv_events(payload);
     if (!batch) return;
-    auto& mirror = *mirrors_[engine];
-    for (const auto& event : batch->events) mirror.apply(event);
-    const auto change = mirror.take_difference();
-    index.remove(name, change.removed);
-    index.add(name, change.added);
+    auto& from = *agents_[engine];
+    for (const auto& event : batch->events) from.mirror.apply(event);
+    for (auto& delta : engine::deltas_of(from.mirror.take_difference(), from.published, 60'000)) {
+      delta.origin = std::make_unique<fb::OriginT>();
+      delta.origin->epoch = 1;
+      delta.origin->sequence = ++from.sequence;
+      delta.model = model;
+      delta.instance = name;
+      const auto bytes = encode(delta);
+      const auto message = view<fb::KvDelta>::verify(chunk::copy_of(bytes_of(bytes)));
+      if (message) tracker_.on_delta(**message, {});
+    }
   }
-  std::uint64_t bytes() const { return 0; }
+  indexer::index_set& indexes() { return *indexes_; }
+  /// Of the mirrors, and of the index.
+  std::uint64_t mirror_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& each : agents_) sum += each->mirror.bytes();
+    return sum;
+  }
+  std::uint64_t index_bytes() const { return indexes_->bytes(); }
+  /// Blocks held, as the index and as the mirrors count them: equal, or the pipeline has lost something.
+  std::pair<std::uint64_t, std::uint64_t> memberships() const {
+    std::pair<std::uint64_t, std::uint64_t> sums;
+    for (const auto& source : tracker_.status({})) sums.first += source.keys;
+    for (const auto& each : agents_) sums.second += each->mirror.keys();
+    return sums;
+  }
 
  private:
-  std::vector<std::unique_ptr<engine::mirror>> mirrors_;
+  struct agent {
+    engine::mirror mirror{engine::mirror_settings{std::string(model)}};
+    engine::published_set published;
+    std::uint64_t sequence = 0;
+  };
+  std::vector<std::unique_ptr<agent>> agents_;
+  std::shared_ptr<indexer::index_set> indexes_;
+  indexer::tracker tracker_;
 };
 
 }  // namespace infernex::bench

@@ -35,33 +35,32 @@ TEST_CASE("tokenize gets what changes the prompt's tokens") {
 
 TEST_CASE("answers to token calls") {
   struct row {
-    token_step step;
     unsigned status;
     const char* body;
     token_verdict verdict;
     ids tokens;
   };
   const row rows[] = {
-      {token_step::render, 200, R"({"token_ids":[1,2,3],"features":{}})", token_verdict::tokens, {1, 2, 3}},
-      {token_step::render, 200, R"([{"token_ids":[4]},{"token_ids":[5]}])", token_verdict::tokens, {4}},
-      {token_step::tokenize, 200, R"({"count":2,"max_model_len":9,"tokens":[7,8]})", token_verdict::tokens, {7, 8}},
-      {token_step::tokenize, 200, R"({"tokens":[]})", token_verdict::tokens, {}},
-      {token_step::render, 200, R"({"tokens":[1]})", token_verdict::failed, {}},
-      {token_step::render, 200, R"([])", token_verdict::failed, {}},
-      {token_step::render, 200, R"({"token_ids":[1,-2]})", token_verdict::failed, {}},
-      {token_step::render, 200, R"({"token_ids":[1,)", token_verdict::failed, {}},
-      {token_step::render, 200, "", token_verdict::failed, {}},
-      {token_step::render, 404, R"({"token_ids":[1]})", token_verdict::absent, {}},
-      {token_step::tokenize, 405, "", token_verdict::absent, {}},
-      {token_step::tokenize, 501, "", token_verdict::absent, {}},
-      {token_step::tokenize, 400, "", token_verdict::refused, {}},
-      {token_step::tokenize, 429, "", token_verdict::failed, {}},
-      {token_step::tokenize, 503, "", token_verdict::failed, {}},
+      {200, R"({"token_ids":[1,2,3],"features":{}})", token_verdict::tokens, {1, 2, 3}},
+      {200, R"([{"token_ids":[4]},{"token_ids":[5]}])", token_verdict::tokens, {4}},
+      {200, R"({"count":2,"max_model_len":9,"tokens":[7,8]})", token_verdict::tokens, {7, 8}},
+      {200, R"({"tokens":[]})", token_verdict::tokens, {}},
+      {200, R"({"tokens":"1"})", token_verdict::failed, {}},
+      {200, R"([])", token_verdict::failed, {}},
+      {200, R"({"token_ids":[1,-2]})", token_verdict::failed, {}},
+      {200, R"({"token_ids":[1,)", token_verdict::failed, {}},
+      {200, "", token_verdict::failed, {}},
+      {404, R"({"token_ids":[1]})", token_verdict::absent, {}},
+      {405, "", token_verdict::absent, {}},
+      {501, "", token_verdict::absent, {}},
+      {400, "", token_verdict::refused, {}},
+      {429, "", token_verdict::failed, {}},
+      {503, "", token_verdict::failed, {}},
   };
   for (const auto& row : rows) {
     CAPTURE(row.body);
     CAPTURE(row.status);
-    const auto answer = read_token_answer(row.step, row.status, row.body);
+    const auto answer = read_token_answer(row.status, row.body);
     CHECK(answer.verdict == row.verdict);
     CHECK(answer.ids == row.tokens);
   }

@@ -80,16 +80,16 @@ TEST_CASE("the parts of an index hold every key of an instance once, and no othe
 TEST_CASE("sources are a table for people") {
   const auto text =
       top_text(R"({"models":[{"model":"m","distinct_keys":12,"bytes":2621440,"refused_keys":0,"instances":[
-    {"instance":"e0","keys":12,"exact":true,"sequence":3,"age_ms":40,"state":"exact","engine_state":"Ready"},
-    {"instance":"e11","keys":0,"exact":false,"sequence":0,"age_ms":9,"state":"syncing","engine_state":null}]}]})");
+    {"instance":"e0","keys":12,"host_keys":3,"disk_keys":0,"exact":true,"sequence":3,"age_ms":40,"state":"exact","engine_state":"Ready"},
+    {"instance":"e11","keys":0,"host_keys":0,"disk_keys":0,"exact":false,"sequence":0,"age_ms":9,"state":"syncing","engine_state":null}]}]})");
   REQUIRE(text);
   CHECK(*text ==
         "MODEL  INSTANCES  EXACT  BLOCKS  REFUSED   MEMORY\n"
         "m              2      1      12        0  2.5 MiB\n"
         "\n"
-        "MODEL  INSTANCE  STATE    ENGINE  BLOCKS  SEQUENCE    AGE\n"
-        "m      e0        exact    Ready       12         3  40 ms\n"
-        "m      e11       syncing  -            0         0   9 ms\n");
+        "MODEL  INSTANCE  STATE    ENGINE  BLOCKS  HOST  DISK  SEQUENCE    AGE\n"
+        "m      e0        exact    Ready       12     3     0         3  40 ms\n"
+        "m      e11       syncing  -            0     0     0         0   9 ms\n");
   CHECK(*top_text(R"({"models":[]})") == "no engine is known\n");
   CHECK(top_text("{}").failure().code == errc::malformed_input);
   CHECK(top_text("oops").failure().code == errc::malformed_input);

@@ -454,5 +454,33 @@ TEST_CASE("at the byte limit: the rest is followed, nothing is asked, and a snap
   CHECK(index.keys_of("e") == 3'000);
 }
 
+TEST_CASE("refused for a limit that indexes share: asked for again when another index has made room") {
+  auto shared = std::make_shared<byte_budget>(400'000);
+  kv_index other({}, shared);
+  kv_index index({}, shared);
+  sync_settings settings;
+  sync_counters counters;
+  time_point now{std::chrono::hours(1)};
+  other.add_instance("big");
+  index.add_instance("e");
+  std::vector<block_key> filling(40'000);
+  std::iota(filling.begin(), filling.end(), 1'000'000);
+  REQUIRE(other.add("big", filling) != 0);
+
+  source of(index, "e", settings, counters, now);
+  agent_model agent;
+  std::vector<block_key> keys(20'000);
+  std::iota(keys.begin(), keys.end(), 1);
+  of.on_delta(agent.change({}, keys).get(), now);
+  REQUIRE(of.state(now) == sync_state::capped);
+  of.on_tick(now);
+  CHECK_FALSE(of.take_request(now));
+  other.remove_instance("big");
+  while (other.maintain()) {
+  }
+  of.on_tick(now);
+  CHECK(of.take_request(now));
+}
+
 }  // namespace
 }  // namespace infernex::indexer

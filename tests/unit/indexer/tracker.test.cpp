@@ -67,6 +67,30 @@ struct setup {
   }
 };
 
+TEST_CASE("so many snapshots at once; the next engine's turn comes when one has ended") {
+  tracker_settings how;
+  how.sync.max_snapshots = 2;
+  setup s({}, how);
+  std::size_t asked = 0;
+  for (int i = 0; i < 5; ++i) asked += s.announce("m", "e" + std::to_string(i), 3, {1, 2}).size();
+  CHECK(asked == 2);
+  CHECK(s.of.on_tick(s.now).empty());
+  for (int i = 0; i < 5; ++i) {
+    const auto instance = "e" + std::to_string(i);
+    REQUIRE(s.of.awaits_snapshot("m", instance));
+    fb::KvSnapshotChunkT chunk;
+    chunk.origin = setup::origin(0);
+    chunk.model = "m";
+    chunk.instance = instance;
+    chunk.as_of = 3;
+    chunk.total = 1;
+    chunk.keys = {1, 2};
+    const auto more = s.of.on_chunk(*message(chunk), s.now);
+    CHECK(more.size() == (i < 3 ? 1 : 0));
+  }
+  for (const auto& source : s.of.status(s.now)) CHECK(source.exact);
+}
+
 TEST_CASE("a match reply has one answer a chain, and says how far each engine is known") {
   setup s;
   s.add("m", "e0", 1, {1, 2, 3});
@@ -180,10 +204,14 @@ TEST_CASE("the page shows what is known, model by model") {
   REQUIRE(page.models.size() == 2);
   CHECK(page.models[1].distinct_keys == 2);
   const auto text = to_json(page, s.now + 2ms);
-  CHECK(text.find(R"({"instance":"e0","keys":1,"digest":"00000000000000ab","exact":true,"sequence":1,"agent_epoch":7,)"
-                  R"("engine_epoch":null,"age_ms":42,"state":"exact",)") != std::string::npos);
-  CHECK(text.find(R"({"instance":"e1","keys":0,"digest":"0000000000000000","exact":false,"sequence":0,)") !=
-        std::string::npos);
+  CHECK(
+      text.find(
+          R"({"instance":"e0","keys":1,"device_keys":1,"host_keys":0,"disk_keys":0,"digest":"00000000000000ab","exact":true,"sequence":1,"agent_epoch":7,)"
+          R"("engine_epoch":null,"age_ms":42,"state":"exact",)") != std::string::npos);
+  CHECK(
+      text.find(
+          R"({"instance":"e1","keys":0,"device_keys":0,"host_keys":0,"disk_keys":0,"digest":"0000000000000000","exact":false,"sequence":0,)") !=
+      std::string::npos);
   CHECK(to_json({}, s.now) == R"({"models":[]})");
 }
 
