@@ -203,7 +203,7 @@ void source::on_chunk(const snapshot_chunk& part, time_point now) {
     collecting_.reset();
     return;  // asked for again after the back-off
   }
-  give_up_at_ = std::max(give_up_at_, now + settings_.answer_timeout);
+  give_up_at_ = now + settings_.answer_timeout;
   all.have[part.index] = true;
   auto& keys = all.keys[static_cast<std::size_t>(part.on)];
   keys.insert(keys.end(), part.keys.begin(), part.keys.end());
@@ -255,9 +255,9 @@ void source::on_bus_back(time_point now) {
 bool source::take_request(time_point now) {
   if (!wants_request(now)) return false;
   snapshot_ = asking::asked;
+  give_up_at_ = now + settings_.answer_timeout;
   const auto pause = settings_.answer_timeout * (std::int64_t{1} << std::min(attempt_, 16U));
   not_before_ = now + std::min<std::chrono::milliseconds>(pause, settings_.max_backoff);
-  give_up_at_ = not_before_;  // until then it is not asked for again: an answer that comes late is as good
   ++attempt_;
   ++counters_.snapshots_requested;
   return true;

@@ -143,25 +143,6 @@ TEST_CASE("an unanswered request is repeated, each time twice as late, up to a l
   CHECK(s.of.exact(s.now));
 }
 
-TEST_CASE("an answer that is late counts as long as it has not been asked for again") {
-  setup s;
-  s.agent.change({}, {1, 2, 3, 4, 5});
-  s.announce();
-  REQUIRE(s.asked());
-  s.pass(2s);
-  REQUIRE(s.asked());
-  s.pass(3s);  // of four: an agent with much to do
-  CHECK_FALSE(s.asked());
-  CHECK(s.of.awaits_snapshot());
-  const auto chunks = s.agent.snapshot(3);
-  REQUIRE(chunks.size() == 2);
-  s.of.on_chunk(chunks[0].get(), s.now);
-  s.pass(1'500ms);  // progress has moved the deadline
-  CHECK_FALSE(s.asked());
-  s.of.on_chunk(chunks[1].get(), s.now);
-  CHECK(s.of.exact(s.now));
-}
-
 TEST_CASE("a larger agent epoch replaces a smaller one, whose messages then count for nothing") {
   setup s;
   s.tell(s.agent.change({}, {1, 2}));
