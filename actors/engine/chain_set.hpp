@@ -8,12 +8,11 @@
 
 #include "actors/engine/block_key.hpp"
 #include "actors/engine/hash_index.hpp"
+#include "actors/engine/kv_event.hpp"
 #include "actors/engine/slab.hpp"
 #include "messages/registry.hpp"
 
 namespace infernex::engine {
-
-inline constexpr std::size_t kv_tiers = 3;
 
 /// How a set of block keys changed: emptied first if `cleared`, then, tier by tier (the device first), removed, then
 /// added. No key is in both lists of a tier; after a clear nothing is removed. On each tier removed keys come with no

@@ -12,7 +12,7 @@ constexpr std::uint32_t bit_of(std::size_t tier) { return 1U << tier; }
 }  // namespace
 
 std::uint64_t engine_blocks::row(id at, std::size_t tier, std::uint32_t group) {
-  return (std::uint64_t{at} * block_tiers + tier) * (last_group + 1) + group;
+  return (std::uint64_t{at} * kv_tiers + tier) * (last_group + 1) + group;
 }
 
 engine_blocks::id engine_blocks::find(std::uint64_t hash) const {
@@ -39,7 +39,7 @@ bool engine_blocks::is_held(id at) const {
   return (one.copies[0] | one.copies[1] | one.copies[2] | one.more) != 0;
 }
 
-bool engine_blocks::add_copy(id at, block_tier tier, std::optional<std::uint32_t> group) {
+bool engine_blocks::add_copy(id at, fb::KvTier tier, std::optional<std::uint32_t> group) {
   const auto t = static_cast<std::size_t>(tier);
   auto& one = blocks_[at];
   const bool first = !is_held(one, t);
@@ -65,7 +65,7 @@ bool engine_blocks::take_from_more(id at, std::size_t tier, std::uint32_t group)
   return true;
 }
 
-engine_blocks::removal engine_blocks::remove_copy(id at, block_tier tier, std::optional<std::uint32_t> group) {
+engine_blocks::removal engine_blocks::remove_copy(id at, fb::KvTier tier, std::optional<std::uint32_t> group) {
   const auto t = static_cast<std::size_t>(tier);
   auto& one = blocks_[at];
   if (!is_held(one, t)) return removal::unknown;

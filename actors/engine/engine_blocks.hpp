@@ -13,7 +13,9 @@
 namespace infernex::engine {
 
 /// An engine's blocks by its own hashes, with the copies it has of each, counted by tier and group. 16 bytes a block
-/// besides the index.
+/// besides the index. A block is held while any group has a copy. Of a model with several groups that hold every token,
+/// only what all of them have can be reused; engines keep such groups nearly in step, but not exactly, so that for
+/// these models a little more may be counted as held than the engine can use.
 class engine_blocks {
  public:
   using id = hash_index::id;
@@ -29,14 +31,14 @@ class engine_blocks {
   std::uint32_t link(id at) const { return blocks_[at].link; }
   void set_link(id at, std::uint32_t link) { blocks_[at].link = link; }
 
-  bool is_held(id at, block_tier tier) const { return is_held(blocks_[at], static_cast<std::size_t>(tier)); }
+  bool is_held(id at, fb::KvTier tier) const { return is_held(blocks_[at], static_cast<std::size_t>(tier)); }
   bool is_held(id at) const;
 
   /// True: it is the tier's first. Without a group: of the group that stored the block first.
-  bool add_copy(id at, block_tier tier, std::optional<std::uint32_t> group);
+  bool add_copy(id at, fb::KvTier tier, std::optional<std::uint32_t> group);
   enum class removal : std::uint8_t { unknown, others_left, last_of_tier };
   /// Without a group: whichever there is.
-  removal remove_copy(id at, block_tier tier, std::optional<std::uint32_t> group);
+  removal remove_copy(id at, fb::KvTier tier, std::optional<std::uint32_t> group);
 
   std::size_t size() const { return blocks_.size(); }
   std::size_t bytes() const;
@@ -48,7 +50,7 @@ class engine_blocks {
     std::uint64_t hash = 0;
     std::uint32_t link = 0;
     // Of the home group; what is above their range, and of other groups, is in more_copies_.
-    std::array<std::uint8_t, block_tiers> copies{};
+    std::array<std::uint8_t, kv_tiers> copies{};
     std::uint8_t home : 5 = 0;
     // A bit a tier: more_copies_ has some.
     std::uint8_t more : 3 = 0;

@@ -9,11 +9,12 @@
 #include <variant>
 #include <vector>
 
+#include "messages/registry.hpp"
+
 namespace infernex::engine {
 
-/// Where an engine keeps a block.
-enum class block_tier : std::uint8_t { gpu, cpu, disk };
-inline constexpr std::size_t block_tiers = 3;
+inline constexpr std::size_t kv_tiers = 3;
+static_assert(static_cast<std::size_t>(fb::KvTier::MAX) + 1 == kv_tiers);
 
 /// New blocks in an engine's cache, in the order of the prompt. Not tied to any engine's wire format.
 struct stored_blocks {
@@ -24,7 +25,7 @@ struct stored_blocks {
   /// block_size tokens for each hash; empty when a tier other than the GPU repeats known blocks.
   std::vector<std::uint32_t> tokens;
   std::uint32_t block_size = 0;
-  block_tier tier = block_tier::gpu;
+  fb::KvTier tier = fb::KvTier::Device;
   /// LoRA adapter; empty for the base model.
   std::string adapter;
   /// Cache salt of the request; only ever set at the start of a prompt.
@@ -41,7 +42,7 @@ struct stored_blocks {
 /// Blocks that left one tier of the cache.
 struct removed_blocks {
   std::vector<std::uint64_t> hashes;
-  block_tier tier = block_tier::gpu;
+  fb::KvTier tier = fb::KvTier::Device;
   std::optional<std::uint32_t> group;
 
   friend bool operator==(const removed_blocks&, const removed_blocks&) = default;

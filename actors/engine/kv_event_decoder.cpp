@@ -18,6 +18,8 @@ using msgpack::value;
 constexpr std::uint64_t max_u32 = std::numeric_limits<std::uint32_t>::max();
 /// Room made before the events of a batch are read, whatever number it claims.
 constexpr std::size_t max_reserved_events = 256;
+/// As of a configured block size (actors/discovery). Groups that are not looked at may have larger ones.
+constexpr std::uint32_t max_block_size = 65'536;
 
 /// An event that was read, or why it is left out.
 struct outcome {
@@ -61,6 +63,9 @@ outcome read_stored(const event_fields& fields) {
                                                       " blocks of " + std::to_string(blocks.block_size) +
                                                       " tokens, but " + std::to_string(blocks.tokens.size()) +
                                                       " token ids");
+  if (holds_every_token(blocks.attention_kind) && blocks.block_size > max_block_size)
+    return left_out(drop_reason::malformed_event,
+                    "BlockStored: blocks of " + std::to_string(blocks.block_size) + " tokens");
   read_extra_keys(fields, blocks);
   return {kv_event(std::move(blocks)), {}, {}};
 }

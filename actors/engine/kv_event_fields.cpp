@@ -15,13 +15,13 @@ bool same_word(std::string_view word, std::string_view upper) {
                             [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
 }
 
-std::optional<block_tier> tier_of(std::string_view medium) {
+std::optional<fb::KvTier> tier_of(std::string_view medium) {
   for (const auto* name : {"GPU", "NPU"})
-    if (same_word(medium, name)) return block_tier::gpu;
+    if (same_word(medium, name)) return fb::KvTier::Device;
   for (const auto* name : {"CPU", "CPU_PINNED"})
-    if (same_word(medium, name)) return block_tier::cpu;
+    if (same_word(medium, name)) return fb::KvTier::Host;
   for (const auto* name : {"STORAGE", "DISK", "EXTERNAL"})
-    if (same_word(medium, name)) return block_tier::disk;
+    if (same_word(medium, name)) return fb::KvTier::Disk;
   return std::nullopt;
 }
 
@@ -154,13 +154,13 @@ std::optional<std::vector<std::uint32_t>> read_tokens(std::optional<value> field
   return tokens;
 }
 
-std::optional<block_tier> read_tier(std::optional<value> medium, std::optional<value> locality) {
-  auto tier = std::optional(block_tier::gpu);
+std::optional<fb::KvTier> read_tier(std::optional<value> medium, std::optional<value> locality) {
+  auto tier = std::optional(fb::KvTier::Device);
   if (medium) tier = tier_of(medium->text().value_or(std::string_view{}));
   if (!locality) return tier;
   const auto where = locality->text().value_or(std::string_view{});
   if (same_word(where, "LOCAL")) return tier;
-  return tier && same_word(where, "REMOTE") ? std::optional(block_tier::disk) : std::nullopt;
+  return tier && same_word(where, "REMOTE") ? std::optional(fb::KvTier::Disk) : std::nullopt;
 }
 
 std::string read_adapter(std::optional<value> name, std::optional<value> number) {

@@ -46,7 +46,7 @@ std::optional<std::vector<std::uint32_t>> read_tokens(std::optional<msgpack::val
 /// Media of vLLM and SGLang, whatever their case. Absent is the GPU: events were about nothing else before they
 /// named a medium. What is kept elsewhere (medium EXTERNAL, or locality REMOTE whatever the medium) counts as
 /// disk: it has to be fetched, and a store and its removal must name the same tier.
-std::optional<block_tier> read_tier(std::optional<msgpack::value> medium, std::optional<msgpack::value> locality);
+std::optional<fb::KvTier> read_tier(std::optional<msgpack::value> medium, std::optional<msgpack::value> locality);
 /// The adapter's name; for engines that only give its number, `#<number>`; empty for the base model.
 std::string read_adapter(std::optional<msgpack::value> name, std::optional<msgpack::value> number);
 /// Cache salt and per-block extras. `blocks` must have its hashes, parent and adapter already.

@@ -26,7 +26,7 @@ using steady = std::chrono::steady_clock;
 /// A group is handed over when it has so many batches or tokens, and whenever the sockets are empty.
 constexpr std::size_t max_group_batches = 64;
 constexpr std::size_t max_group_tokens = 1 << 20;
-/// After a ZMQ error (an endpoint that cannot be used).
+/// After a failure, such as an endpoint that cannot be used.
 constexpr std::chrono::milliseconds retry_pause{1'000};
 /// Before a replay is tried again for which there was no permit.
 constexpr std::chrono::milliseconds permit_pause{50};
@@ -83,7 +83,7 @@ struct kv_listener::impl {
   drop_counts dropped;
   form_counts forms;
   log::limiter bad_batches;
-  log::limiter zmq_errors;
+  log::limiter failures;
   std::thread thread;
 
   bool has_credit() const { return credit->out.load(std::memory_order_acquire) < settings.max_pending_groups; }
@@ -255,16 +255,22 @@ struct kv_listener::impl {
         run_once();
       } catch (const zmq::error_t& problem) {
         if (problem.num() == ETERM || stop) return;
-        if (problem.num() == EINTR) continue;
-        if (const auto repeated = zmq_errors.admit())
-          log::error("ZMQ", {{"instance", settings.instance}, {"problem", problem.what()}, {"repeated", repeated}});
-        replay.reset();
-        live.reset();
-        reopen = true;
-        std::array<zmq_pollitem_t, 1> items{{{nullptr, credit->awake.fd(), ZMQ_POLLIN, 0}}};
-        ::zmq_poll(items.data(), 1, retry_pause.count());
+        if (problem.num() != EINTR) begin_anew_later("ZMQ", problem);
+      } catch (const std::exception& problem) {
+        // Such as memory that ran out over a batch: the other engines' agents live in the same process.
+        begin_anew_later("KV events cannot be followed", problem);
       }
     }
+  }
+
+  void begin_anew_later(const char* what, const std::exception& problem) {
+    replay.reset();
+    live.reset();
+    reopen = true;
+    if (const auto repeated = failures.admit())
+      log::error(what, {{"instance", settings.instance}, {"problem", problem.what()}, {"repeated", repeated}});
+    std::array<zmq_pollitem_t, 1> items{{{nullptr, credit->awake.fd(), ZMQ_POLLIN, 0}}};
+    ::zmq_poll(items.data(), 1, retry_pause.count());
   }
 };
 

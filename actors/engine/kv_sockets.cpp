@@ -9,7 +9,10 @@ namespace {
 constexpr std::size_t max_frames = 8;
 /// Batches that wait in the socket while a replay runs; source_state remembers more than that.
 constexpr int live_high_water = 10'000;
-constexpr int replay_high_water = 1'000;
+/// No bound here: an engine sends all it keeps (vLLM: 10,000 batches) in one go through a ROUTER, which drops what a
+/// slow reader has no room for. What a replay may bring is bounded by what the engine keeps and by its time, and how
+/// many run by replay_permits.
+constexpr int replay_high_water = 0;
 
 void common_options(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::linger, 0);

@@ -36,7 +36,7 @@ ledger::orders ledger::on_probe(const probe_result& probe) {
   const bool began = change.epoch || (!model_was_known && !model_.empty() && engine_.epoch());
   if (mirror_ && began) {
     // Whatever was cached belongs to a process that is gone.
-    mirror_->clear();
+    forget_blocks();
     ++generation_;
     stream_health_ = fb::KvHealth::Replaying;
     engine_sequence_.reset();
@@ -48,19 +48,28 @@ ledger::orders ledger::on_probe(const probe_result& probe) {
 
 bool ledger::on_events(const event_batch& group) {
   if (!mirror_ || group.generation != generation_) return false;
-  if (group.clear_first) mirror_->clear();
+  if (group.clear_first) forget_blocks();
   for (const auto& batch : group.batches) {
     dropped_ += batch.dropped;
-    if (is_of_other_rank(batch))
+    if (is_of_other_rank(batch)) {
       ++dropped_[drop_reason::other_rank];
-    else
-      for (const auto& event : batch.events) mirror_->apply(event);
+      other_rank_ = batch.data_parallel_rank;
+      continue;
+    }
+    own_rank_seen_ = true;
+    for (const auto& event : batch.events) mirror_->apply(event);
   }
   stream_health_ = group.health;
   engine_sequence_ = group.engine_sequence;
   totals_ = group.totals;
   stream_dropped_ = group.dropped;
   return facts_changed();
+}
+
+void ledger::forget_blocks() {
+  mirror_->clear();
+  own_rank_seen_ = false;
+  other_rank_.reset();
 }
 
 bool ledger::is_of_other_rank(const kv_event_batch& batch) const {
@@ -89,7 +98,8 @@ std::optional<fb::EngineLoadT> ledger::load_from(const probe_result& probe) {
 
 fb::KvHealth ledger::kv_health() const {
   if (!has_kv_events()) return fb::KvHealth::Absent;
-  if (stream_health_ == fb::KvHealth::Live && mirror_ && !mirror_->complete()) return fb::KvHealth::Partial;
+  const bool lacks_some = (mirror_ && !mirror_->complete()) || only_other_ranks();
+  if (stream_health_ == fb::KvHealth::Live && lacks_some) return fb::KvHealth::Partial;
   return stream_health_;
 }
 
@@ -114,6 +124,10 @@ ledger::facts ledger::present_facts() const {
   if (const auto other = mirror_ ? mirror_->other_block_size() : std::nullopt) {
     now.reason += "; its KV events have blocks of " + std::to_string(*other) + " tokens after blocks of " +
                   std::to_string(now.engine_block_size.value_or(0)) + ": they are not used";
+  }
+  if (only_other_ranks()) {
+    now.reason += "; its KV events are of data-parallel rank " + std::to_string(*other_rank_) + ", not " +
+                  std::to_string(settings_.engine.data_parallel_rank.value_or(0)) + ": they are not used";
   }
   if (metrics_) now.total_blocks = metrics_->total_blocks;
   if (models_) {

@@ -86,11 +86,14 @@ class ledger {
   };
   facts present_facts() const;
   bool facts_changed();
+  /// There are events, and all of them are of ranks that are not followed.
+  bool only_other_ranks() const { return other_rank_ && !own_rank_seen_; }
   bool has_kv_events() const { return !settings_.engine.kv_events.empty(); }
   std::optional<std::uint32_t> canonical_block_size() const;
   void learn_model(const std::string& model);
   std::optional<fb::EngineLoadT> load_from(const probe_result& probe);
   bool is_of_other_rank(const kv_event_batch& batch) const;
+  void forget_blocks();
   std::unique_ptr<fb::OriginT> origin(std::uint64_t sequence) const;
 
   ledger_settings settings_;
@@ -101,6 +104,9 @@ class ledger {
   std::uint64_t generation_ = 0;
   fb::KvHealth stream_health_ = fb::KvHealth::Replaying;
   std::optional<std::uint64_t> engine_sequence_;
+  // Since the mirror was cleared: batches of the followed rank came, and the last other rank.
+  bool own_rank_seen_ = false;
+  std::optional<std::int64_t> other_rank_;
   source_state::counts totals_;
   // By the decoder, and here.
   drop_counts dropped_;

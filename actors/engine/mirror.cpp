@@ -8,11 +8,6 @@ namespace {
 
 /// Groups of a hybrid model whose removals are to be ignored; models have a handful.
 constexpr std::size_t max_sparse_groups = 64;
-static_assert(static_cast<int>(block_tier::gpu) == static_cast<int>(fb::KvTier::Device) &&
-              static_cast<int>(block_tier::cpu) == static_cast<int>(fb::KvTier::Host) &&
-              static_cast<int>(block_tier::disk) == static_cast<int>(fb::KvTier::Disk) && block_tiers == kv_tiers);
-
-fb::KvTier kv_tier_of(block_tier tier) { return static_cast<fb::KvTier>(tier); }
 
 const std::string& extra_of(const stored_blocks& blocks, std::size_t i) {
   static const std::string none;
@@ -25,7 +20,8 @@ std::span<const std::uint32_t> tokens_of(const stored_blocks& blocks, std::size_
 
 }  // namespace
 
-mirror::mirror(mirror_settings settings) : settings_(std::move(settings)), parked_(settings_.max_parked_blocks) {}
+mirror::mirror(mirror_settings settings)
+    : settings_(std::move(settings)), parked_(settings_.max_parked_blocks, settings_.max_parked_bytes) {}
 
 void mirror::apply(const kv_event& event) {
   if (const auto* stored = std::get_if<stored_blocks>(&event)) return store(*stored);
@@ -56,7 +52,9 @@ std::optional<std::uint32_t> mirror::block_size() const {
   return settings_.canonical_block_size ? settings_.canonical_block_size : engine_block_size_;
 }
 
-std::size_t mirror::bytes() const { return keys_.bytes() + blocks_.bytes() + (regrouped_ ? regrouped_->bytes() : 0); }
+std::size_t mirror::bytes() const {
+  return keys_.bytes() + blocks_.bytes() + parked_.bytes() + (regrouped_ ? regrouped_->bytes() : 0);
+}
 
 void mirror::leave_out(drop_reason reason, std::size_t count) {
   dropped_[reason] += count;
@@ -68,7 +66,8 @@ bool mirror::is_full() const {
 }
 
 bool mirror::is_usable(const stored_blocks& blocks) {
-  if (!holds_every_token(blocks.attention_kind)) {
+  const bool copies_sparse = blocks.tokens.empty() && blocks.group && sparse_groups_.contains(*blocks.group);
+  if (copies_sparse || !holds_every_token(blocks.attention_kind)) {
     if (blocks.group && sparse_groups_.size() < max_sparse_groups) sparse_groups_.insert(*blocks.group);
     ++dropped_[drop_reason::sparse_group];
     return false;
@@ -99,17 +98,31 @@ void mirror::store(const stored_blocks& blocks) {
     return block != none && blocks_.is_held(block);
   };
   if (std::ranges::all_of(blocks.hashes, is_known)) return add_copies(blocks);
-  if (!parked_.park(blocks)) leave_out(drop_reason::parking_full);
+  park(blocks);
+}
+
+void mirror::park(stored_blocks blocks) {
+  const auto count = blocks.hashes.size();
+  if (!parked_.park(std::move(blocks))) leave_out(drop_reason::parking_full, count);
+}
+
+/// The copy of a block that is parked itself.
+void mirror::park(stored_blocks block, const stored_blocks& copy) {
+  block.tier = copy.tier;
+  block.group = copy.group;
+  park(std::move(block));
 }
 
 /// Of blocks that are known already, so that their tokens need not be.
 void mirror::add_copies(const stored_blocks& blocks) {
   for (const auto hash : blocks.hashes) {
     const auto block = blocks_.find(hash);
-    if (block == none || !blocks_.is_held(block))
-      ++dropped_[drop_reason::unknown_block];
-    else
+    if (block != none && blocks_.is_held(block))
       add_copy(block, blocks);
+    else if (auto waiting = parked_.find(hash))
+      park(*std::move(waiting), blocks);
+    else
+      leave_out(drop_reason::unknown_block);
   }
 }
 
@@ -189,7 +202,7 @@ void mirror::add_copy(id block, const stored_blocks& from) {
   if (regrouped_)
     regrouped_->gained(block, from.tier);
   else
-    keys_.hold(blocks_.link(block), kv_tier_of(from.tier));
+    keys_.hold(blocks_.link(block), from.tier);
 }
 
 void mirror::remove(const removed_blocks& blocks) {
@@ -206,7 +219,7 @@ void mirror::remove(const removed_blocks& blocks) {
     if (regrouped_)
       regrouped_->lost(block, blocks.tier);
     else
-      keys_.release(blocks_.link(block), kv_tier_of(blocks.tier));
+      keys_.release(blocks_.link(block), blocks.tier);
     if (!blocks_.is_held(block)) forget(block);
   }
 }

@@ -27,6 +27,7 @@ struct mirror_settings {
   /// Blocks held, and blocks parked for want of a parent.
   std::size_t max_blocks = 4'000'000;
   std::size_t max_parked_blocks = 65'536;
+  std::size_t max_parked_bytes = 64 << 20;
 };
 
 /// The set of our block keys that one engine caches, tier by tier, kept from the engine's own events. The engine's
@@ -61,7 +62,7 @@ class mirror {
   bool complete() const { return !left_out_ && parked_.size() == 0; }
   std::size_t parked() const { return parked_.size(); }
   const drop_counts& dropped() const { return dropped_; }
-  /// Memory allocated, parked blocks apart.
+  /// Memory allocated, about.
   std::size_t bytes() const;
 
  private:
@@ -82,6 +83,8 @@ class mirror {
   bool is_usable(const stored_blocks& blocks);
   bool is_full() const;
   void leave_out(drop_reason reason, std::size_t count = 1);
+  void park(stored_blocks blocks);
+  void park(stored_blocks block, const stored_blocks& copy);
   void add_copies(const stored_blocks& blocks);
   block_key root_of(const stored_blocks& blocks);
   void place(const stored_blocks& blocks, id parent);

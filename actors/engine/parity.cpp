@@ -17,6 +17,8 @@ namespace json = boost::json;
 /// Blocks the prompt is to fill at least, and a block's size where nobody knows it.
 constexpr std::uint32_t prompt_blocks = 3;
 constexpr std::uint32_t assumed_block_size = 128;
+/// And words it may have, however large the blocks: an engine has others to serve.
+constexpr std::size_t max_prompt_words = 4'096;
 constexpr std::size_t max_answer_bytes = 1 << 20;
 
 /// Words that every tokenizer takes for one token or more, in an order that is nobody else's.
@@ -35,7 +37,8 @@ std::string unique_text(std::uint64_t nonce, std::size_t words) {
 std::size_t words_for(const parity_settings& settings) {
   const auto block_size =
       std::max(settings.configured_block_size.value_or(0), settings.announced_block_size.value_or(0));
-  const auto wanted = std::size_t{prompt_blocks} * (block_size == 0 ? assumed_block_size : block_size);
+  const auto wanted =
+      std::min(std::size_t{prompt_blocks} * (block_size == 0 ? assumed_block_size : block_size), max_prompt_words);
   // A word may take several tokens.
   return std::min<std::size_t>(wanted, settings.max_model_len.value_or(std::numeric_limits<std::uint32_t>::max()) / 4);
 }
@@ -208,6 +211,10 @@ void parity_probe::check_events(time_point now) {
 void parity_probe::events_missing() {
   const auto& expected = of_step();
   const auto waited = std::to_string(settings_.events_timeout.count()) + " ms";
+  const auto block_size =
+      std::max(settings_.configured_block_size.value_or(0), settings_.announced_block_size.value_or(0));
+  if (chains_.empty() && expected.told && expected.told->size() < block_size)
+    return end(parity_fault::not_probed, "parity: the prompt is shorter than a block");
   if (chains_.empty() || !expected.told)
     return end(parity_fault::no_events, "parity: no KV events of a prompt within " + waited);
   const auto found = chains_.nearest(*expected.told, expected.counted.value_or(expected.told->size()));

@@ -53,10 +53,10 @@ struct parity_verdict {
   std::string problem;
 };
 
-/// Finds out, before an engine gets requests, whether what the agent believes of it is true: it has the tokens of a
-/// unique prompt told, as text and as chat, sends each to be answered with one token, compares the tokens of the KV
-/// events they cause, and sends one again to see it come from the cache. Plain state: the caller sends request()
-/// and says what comes back; time is passed in. Ends with the first fault.
+/// Finds out, once an engine is ready (it may have requests by then), whether what the agent believes of it is true: it
+/// has the tokens of a unique prompt told, as text and as chat, sends each to be answered with one token, compares the
+/// tokens of the KV events they cause, and sends one again to see it come from the cache. Plain state: the caller sends
+/// request() and says what comes back; time is passed in. Ends with the first fault.
 class parity_probe {
  public:
   using time_point = std::chrono::steady_clock::time_point;

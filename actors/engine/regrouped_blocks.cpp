@@ -10,8 +10,6 @@ namespace {
 constexpr std::size_t content_overhead = 16;
 constexpr std::size_t extra_overhead = 64;
 
-fb::KvTier kv_tier_of(block_tier tier) { return static_cast<fb::KvTier>(tier); }
-
 }  // namespace
 
 regrouped_blocks::regrouped_blocks(std::uint32_t engine_size, std::uint32_t canonical_size, engine_blocks& blocks,
@@ -94,7 +92,7 @@ void regrouped_blocks::complete_blocks(piece& fresh, std::span<const std::uint32
 }
 
 /// Whether what comes before this piece is held, back to a position in the prompt.
-bool regrouped_blocks::ancestors_held(const piece& from, std::uint64_t back_to, block_tier tier) const {
+bool regrouped_blocks::ancestors_held(const piece& from, std::uint64_t back_to, fb::KvTier tier) const {
   auto position = start(from);
   for (auto at = from.parent; position > back_to; at = pieces_[at].parent) {
     if (!blocks_.is_held(pieces_[at].block, tier)) return false;
@@ -104,7 +102,7 @@ bool regrouped_blocks::ancestors_held(const piece& from, std::uint64_t back_to, 
 }
 
 /// Each canonical block that overlaps this one and is otherwise held, along some chain, has got a holder or lost one.
-void regrouped_blocks::toggle(id block, block_tier tier, bool held) {
+void regrouped_blocks::toggle(id block, fb::KvTier tier, bool held) {
   const auto at = blocks_.link(block);
   const auto& one = pieces_[at];
   // In the order that leaves no holes on the way.
@@ -113,19 +111,19 @@ void regrouped_blocks::toggle(id block, block_tier tier, bool held) {
   if (!held) toggle_own(one, tier, held);
 }
 
-void regrouped_blocks::toggle_own(const piece& one, block_tier tier, bool held) {
+void regrouped_blocks::toggle_own(const piece& one, fb::KvTier tier, bool held) {
   std::span<const chain_set::node> entries(one.content.get(), completed(one));
   const auto boundary = start(one) / canonical_size_ * canonical_size_;
   if (!entries.empty() && !ancestors_held(one, boundary, tier)) entries = entries.subspan(1);
   if (held) {
-    for (const auto entry : entries) keys_.hold(entry, kv_tier_of(tier));
+    for (const auto entry : entries) keys_.hold(entry, tier);
   } else {
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) keys_.release(*entry, kv_tier_of(tier));
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) keys_.release(*entry, tier);
   }
 }
 
 /// The canonical block in which this piece ends is complete some pieces later, in as many as there are branches.
-void regrouped_blocks::toggle_straddling(id at, block_tier tier, bool held) {
+void regrouped_blocks::toggle_straddling(id at, fb::KvTier tier, bool held) {
   const auto& from = pieces_[at];
   const auto inside = end(from) % canonical_size_;
   if (inside == 0 || from.first_child == none || !ancestors_held(from, end(from) - inside, tier)) return;
@@ -142,9 +140,9 @@ void regrouped_blocks::toggle_straddling(id at, block_tier tier, bool held) {
     if (level < distance)
       visit_children(one, level + 1);
     else if (held)
-      keys_.hold(one.content[0], kv_tier_of(tier));
+      keys_.hold(one.content[0], tier);
     else
-      keys_.release(one.content[0], kv_tier_of(tier));
+      keys_.release(one.content[0], tier);
   }
 }
 

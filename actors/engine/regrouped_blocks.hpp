@@ -34,8 +34,8 @@ class regrouped_blocks {
   id add(std::uint64_t hash, std::optional<std::uint32_t> group, id parent, block_key root,
          std::span<const std::uint32_t> tokens, const std::string& extra);
   /// The block has got its first copy of the tier, or lost its last.
-  void gained(id block, block_tier tier) { toggle(block, tier, true); }
-  void lost(id block, block_tier tier) { toggle(block, tier, false); }
+  void gained(id block, fb::KvTier tier) { toggle(block, tier, true); }
+  void lost(id block, fb::KvTier tier) { toggle(block, tier, false); }
   /// Erases a block without copies, if nothing follows it, and those before it that only it kept.
   void forget(id block);
 
@@ -64,10 +64,10 @@ class regrouped_blocks {
 
   void gather_tail(const piece& fresh);
   void complete_blocks(piece& fresh, std::span<const std::uint32_t> tokens, const std::string& extra);
-  bool ancestors_held(const piece& from, std::uint64_t back_to, block_tier tier) const;
-  void toggle(id block, block_tier tier, bool held);
-  void toggle_own(const piece& one, block_tier tier, bool held);
-  void toggle_straddling(id at, block_tier tier, bool held);
+  bool ancestors_held(const piece& from, std::uint64_t back_to, fb::KvTier tier) const;
+  void toggle(id block, fb::KvTier tier, bool held);
+  void toggle_own(const piece& one, fb::KvTier tier, bool held);
+  void toggle_straddling(id at, fb::KvTier tier, bool held);
   void unlink(const piece& one, id at);
 
   std::uint32_t engine_size_;

@@ -50,12 +50,14 @@ enum class batch_verdict : std::uint8_t {
 /// missing (vLLM's protocol: every kept batch from a given sequence on, oldest first). Every batch is applied
 /// once and in order, or the loss is known. How restarts are told:
 ///  - a live sequence goes backwards, or a known sequence comes with other content;
-///  - a replay asked from the last applied batch does not begin with that very batch;
+///  - a replay asked from the last applied batch does not begin with that very batch (an engine that has forgotten so
+///    much is taken for another; the loss is then known by the replay from the start);
 ///  - a batch names another publisher than those before it;
 ///  - a batch that was held is not in the replay that was asked for after it.
-/// A restart after which nothing is heard until the very sequence that was due next shows in none of these: the
-/// engine's epoch (engine_state) tells it, and the caller starts anew.
-/// Plain state: time is passed in, sockets are the caller's.
+/// A hole within a replay is one of its way here (a ROUTER drops what a full pipe has no room for): the rest is asked
+/// for again. A hole at the same place twice is one in the engine's history, and a loss. A restart after which nothing
+/// is heard until the very sequence that was due next shows in none of these: the engine's epoch (engine_state) tells
+/// it, and the caller starts anew. Plain state: time is passed in, sockets are the caller's.
 class source_state {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -104,7 +106,7 @@ class source_state {
   void on_damage() { partial_ = true; }
 
   /// Everything since the engine's start is applied / something is missing for good.
-  bool caught_up() const { return phase_ == phase::live && !full_wanted_; }
+  bool caught_up() const { return phase_ == phase::live && !full_wanted_ && !runs_full(); }
   bool partial() const { return partial_; }
   stream_state state() const;
   /// Sequence of the newest applied batch.
@@ -119,7 +121,12 @@ class source_state {
     bool used = false;
   };
 
+  /// Replays in a row that are asked for again for a hole in them.
+  static constexpr std::uint32_t max_broken_replays = 16;
+
   bool replays() const { return can_replay_ && !no_history_; }
+  bool runs_full() const { return running_ && running_full_; }
+  bool may_ask_again() const { return broken_ < max_broken_replays && broken_at_ != next_; }
   memory& remembered(std::uint64_t sequence);
   bool is_known(std::uint64_t sequence, std::uint64_t fingerprint);
   bool is_contradicted(std::uint64_t sequence, std::uint64_t fingerprint);
@@ -130,6 +137,7 @@ class source_state {
   void restarted();
   batch_verdict restart_live(std::uint64_t sequence, std::uint64_t fingerprint, time_point now);
   batch_verdict restart_replayed(time_point now);
+  batch_verdict break_off(time_point now);
   void applied(std::uint64_t sequence, std::uint64_t fingerprint);
   void want_replay(bool from_start, time_point not_before);
   batch_verdict lose_and_apply(std::uint64_t sequence, std::uint64_t fingerprint);
@@ -160,11 +168,15 @@ class source_state {
   time_point progress_{};
   std::uint64_t asked_ = 0;
   std::uint32_t failures_ = 0;
+  // Replays with holes since the last without, and what was due at the last hole.
+  std::uint32_t broken_ = 0;
+  std::optional<std::uint64_t> broken_at_;
   bool maybe_no_history_ = false;
   bool no_history_ = false;   // the replay socket answers, but never with a batch
   bool full_wanted_ = false;  // the next replay is to begin at 0 and replaces what is applied
   bool running_ = false;
   bool running_full_ = false;
+  bool verifies_ = false;  // it is to begin with the last applied batch
   bool serves_gap_ = false;
   bool answered_ = false;
   bool ignoring_ = false;

@@ -122,6 +122,8 @@ class messages_of {
     const auto total = from_.byte();
     message.total = total == 255 ? 0xffff'ffff : total % 4;
     message.index = from_.below(4);
+    message.tier = static_cast<fb::KvTier>(from_.below(3));
+    message.closed = from_.below(2) == 0;
     message.keys = keys();
     to_.on_chunk(*travelled<fb::KvSnapshotChunk>(message), now_);
   }

@@ -58,13 +58,13 @@ TEST_CASE("golden payloads of both encodings give the same events") {
   const auto array_removed =
       decoded(unhex("93cb41da3054981000009193ac426c6f636b52656d6f76656491cfb0147556276afc9ca347505500"));
   REQUIRE(array_removed.events.size() == 1);
-  CHECK(array_removed.events[0] == kv_event(removed_blocks{{golden_hash}, block_tier::gpu, std::nullopt}));
+  CHECK(array_removed.events[0] == kv_event(removed_blocks{{golden_hash}, fb::KvTier::Device, std::nullopt}));
 
   const auto map_removed = decoded(unhex(
       "93cb41da3054981000009184a474797065ac426c6f636b52656d6f766564ac626c6f636b5f68617368657391cfb0147556276afc9ca66d65"
       "6469756da3475055a967726f75705f6964780000"));
   REQUIRE(map_removed.events.size() == 1);
-  CHECK(map_removed.events[0] == kv_event(removed_blocks{{golden_hash}, block_tier::gpu, 0}));
+  CHECK(map_removed.events[0] == kv_event(removed_blocks{{golden_hash}, fb::KvTier::Device, 0}));
 
   for (const auto* hex : {"93cb41da3054981000009191b0416c6c426c6f636b73436c656172656400",
                           "93cb41da3054981000009181a474797065b0416c6c426c6f636b73436c656172656400"}) {
@@ -294,6 +294,16 @@ TEST_CASE("token ids: pairs count as their first, anything else is malformed") {
   CHECK(batch.dropped[drop_reason::malformed_event] == 3);
 }
 
+TEST_CASE("blocks that are larger than any engine has are refused") {
+  for (const std::uint32_t size : {65'536U, 65'537U}) {
+    auto w = batch_of(1);
+    test::write_stored(w, {1}, std::nullopt, {}, size);
+    const auto batch = decoded(w.number(0).bytes());
+    CHECK(batch.events.size() == (size == 65'536 ? 1 : 0));
+    CHECK(batch.dropped[drop_reason::malformed_event] == (size == 65'536 ? 0 : 1));
+  }
+}
+
 TEST_CASE("hashes: integers, negative integers, digests by their last 8 bytes") {
   auto w = batch_of(2);
   w.array(2).text("BlockRemoved").array(3);
@@ -309,11 +319,11 @@ TEST_CASE("hashes: integers, negative integers, digests by their last 8 bytes") 
 }
 
 TEST_CASE("every medium of vLLM and SGLang is a tier, in either case; one we do not know is counted") {
-  const std::vector<std::pair<const char*, block_tier>> media{
-      {"GPU", block_tier::gpu},      {"gpu", block_tier::gpu},       {"NPU", block_tier::gpu},
-      {"CPU", block_tier::cpu},      {"cpu", block_tier::cpu},       {"CPU_PINNED", block_tier::cpu},
-      {"STORAGE", block_tier::disk}, {"storage", block_tier::disk},  {"DISK", block_tier::disk},
-      {"disk", block_tier::disk},    {"EXTERNAL", block_tier::disk}, {"external", block_tier::disk}};
+  const std::vector<std::pair<const char*, fb::KvTier>> media{
+      {"GPU", fb::KvTier::Device},   {"gpu", fb::KvTier::Device},    {"NPU", fb::KvTier::Device},
+      {"CPU", fb::KvTier::Host},     {"cpu", fb::KvTier::Host},      {"CPU_PINNED", fb::KvTier::Host},
+      {"STORAGE", fb::KvTier::Disk}, {"storage", fb::KvTier::Disk},  {"DISK", fb::KvTier::Disk},
+      {"disk", fb::KvTier::Disk},    {"EXTERNAL", fb::KvTier::Disk}, {"external", fb::KvTier::Disk}};
   auto w = batch_of(static_cast<std::uint32_t>(media.size()) + 3);
   for (const auto& [medium, tier] : media) w.array(3).text("BlockRemoved").numbers({1}).text(medium);
   w.array(2).text("BlockRemoved").numbers({1});  // before media had names
@@ -326,7 +336,7 @@ TEST_CASE("every medium of vLLM and SGLang is a tier, in either case; one we do 
     CAPTURE(media[i].first);
     CHECK(std::get<removed_blocks>(batch.events[i]).tier == media[i].second);
   }
-  CHECK(std::get<removed_blocks>(batch.events.back()).tier == block_tier::gpu);
+  CHECK(std::get<removed_blocks>(batch.events.back()).tier == fb::KvTier::Device);
   CHECK(batch.dropped[drop_reason::unknown_medium] == 2);
 }
 
@@ -341,9 +351,9 @@ TEST_CASE("what is kept on another machine counts as disk, stored and removed al
     REQUIRE(batch.events.size() == 1);
     return std::get<removed_blocks>(batch.events[0]).tier;
   };
-  CHECK(tier(removed("CPU", "LOCAL")) == block_tier::cpu);
-  CHECK(tier(removed("CPU", "REMOTE")) == block_tier::disk);
-  CHECK(tier(removed("STORAGE", "remote")) == block_tier::disk);
+  CHECK(tier(removed("CPU", "LOCAL")) == fb::KvTier::Host);
+  CHECK(tier(removed("CPU", "REMOTE")) == fb::KvTier::Disk);
+  CHECK(tier(removed("STORAGE", "remote")) == fb::KvTier::Disk);
   CHECK(removed("CPU", "ORBIT").dropped[drop_reason::unknown_medium] == 1);
   CHECK(removed("MOON", "REMOTE").dropped[drop_reason::unknown_medium] == 1);
 
@@ -352,7 +362,7 @@ TEST_CASE("what is kept on another machine counts as disk, stored and removed al
   w.text("block_size").number(0).text("locality").text("REMOTE").text("ownership").text("store-1").number(0);
   const auto batch = decoded(w.bytes());
   REQUIRE(batch.events.size() == 1);
-  CHECK(std::get<stored_blocks>(batch.events[0]).tier == block_tier::disk);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tier == fb::KvTier::Disk);
 }
 
 /// One BlockStored of two 2-token blocks with these extra keys, by position.
@@ -455,7 +465,7 @@ TEST_CASE("a copy on another tier may come without tokens, a sparse group with a
   w.number(0);
   const auto batch = decoded(w.bytes());
   REQUIRE(batch.events.size() == 2);
-  CHECK(std::get<stored_blocks>(batch.events[0]).tier == block_tier::cpu);
+  CHECK(std::get<stored_blocks>(batch.events[0]).tier == fb::KvTier::Host);
   CHECK(std::get<stored_blocks>(batch.events[0]).tokens.empty());
   CHECK(std::get<stored_blocks>(batch.events[1]).group == 1);
   CHECK(std::get<stored_blocks>(batch.events[1]).attention_kind == "mamba");

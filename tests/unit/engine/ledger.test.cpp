@@ -113,7 +113,7 @@ TEST_CASE("deltas add up to the mirror, the announcement carries its figures") {
   CHECK(announcement->kv_digest == deltas[0].kv_digest);
   CHECK(announcement->kv_health == fb::KvHealth::Live);
   CHECK(announcement->block_size == 2U);
-  CHECK_FALSE(book.on_events(group_of(book, {removed_blocks{{1}, block_tier::gpu, std::nullopt}})));
+  CHECK_FALSE(book.on_events(group_of(book, {removed_blocks{{1}, fb::KvTier::Device, std::nullopt}})));
   indexer.follow(book.take_deltas());
   CHECK(indexer.keys.size() == 2);
 }
@@ -215,11 +215,11 @@ TEST_CASE("a set with a hole says so in the delta that makes it; until then, and
   };
   book.on_probe(answered(200));
   CHECK(closed({stored(1, 5, 0)}) == std::vector{true, true, true});
-  CHECK(closed({removed_blocks{{1, 2, 3}, block_tier::gpu, std::nullopt}}) == std::vector{false, false});
+  CHECK(closed({removed_blocks{{1, 2, 3}, fb::KvTier::Device, std::nullopt}}) == std::vector{false, false});
   CHECK_FALSE(book.snapshot()[0].closed);
   stored_blocks on_host;
   on_host.hashes = {4};
-  on_host.tier = block_tier::cpu;
+  on_host.tier = fb::KvTier::Host;
   CHECK(closed({on_host}) == std::vector{false});
   CHECK(closed({stored(1, 3, 0)}) == std::vector{false, true});
   CHECK(closed({all_cleared{}, stored(1, 3, 0)}) == std::vector{true, true});
@@ -231,7 +231,7 @@ TEST_CASE("tiers: a delta and a chunk are of one each") {
   book.on_probe(answered(200));
   stored_blocks on_host;
   on_host.hashes = {2, 1};
-  on_host.tier = block_tier::cpu;
+  on_host.tier = fb::KvTier::Host;
   book.on_events(group_of(book, {stored(1, 3, 0), on_host}));
   const auto deltas = book.take_deltas();
   REQUIRE(deltas.size() == 2);
@@ -313,6 +313,29 @@ TEST_CASE("batches of another data-parallel rank are left out and counted") {
   single.on_events(group);
   CHECK(single.keys() == 3);
   CHECK_FALSE(single.announcement()->data_parallel_rank.has_value());
+}
+
+TEST_CASE("a stream of another data-parallel rank only is not live, and says why") {
+  auto s = settings();
+  s.engine.data_parallel_rank = 1;
+  ledger book(s);
+  book.on_probe(answered(200));
+  auto group = group_of(book, {stored(1, 3, 0)});
+  group.batches[0].data_parallel_rank = 3;
+  CHECK(book.on_events(group));
+  auto announcement = book.announcement();
+  CHECK(announcement->kv_health == fb::KvHealth::Partial);
+  CHECK(announcement->reason == "ready; its KV events are of data-parallel rank 3, not 1: they are not used");
+
+  group.batches[0].data_parallel_rank = 1;  // ranks that share an endpoint
+  book.on_events(group);
+  CHECK(book.kv_health() == fb::KvHealth::Live);
+  CHECK(book.announcement()->reason == "ready");
+  group.batches[0].data_parallel_rank = 3;
+  CHECK_FALSE(book.on_events(group));
+  group.clear_first = true;
+  CHECK(book.on_events(group));
+  CHECK(book.kv_health() == fb::KvHealth::Partial);
 }
 
 TEST_CASE("what the parity probe found is a fact of the announcement") {

@@ -47,7 +47,7 @@ TEST_CASE("differences: what came and went since the last one, nothing that did 
   mirror m(small);
   const auto keys = keys_of(0, 3);
   m.apply(stored(1, std::nullopt, 0, 3));
-  m.apply(removed_blocks{{3}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{3}, fb::KvTier::Device, std::nullopt});
   auto change = m.take_difference();
   CHECK_FALSE(change.cleared);
   REQUIRE(change.changes.size() == 1);
@@ -57,11 +57,11 @@ TEST_CASE("differences: what came and went since the last one, nothing that did 
   CHECK(change.closed);
   CHECK(m.take_difference().empty());
 
-  m.apply(removed_blocks{{2}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{2}, fb::KvTier::Device, std::nullopt});
   m.apply(stored(2, 1, block_size, 1));
   CHECK(m.take_difference().empty());
 
-  m.apply(removed_blocks{{2}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{2}, fb::KvTier::Device, std::nullopt});
   CHECK(m.take_difference().changes.at(0).removed == std::vector{keys[1]});
 
   m.apply(all_cleared{});
@@ -78,8 +78,8 @@ TEST_CASE("blocks whose parent is not known wait for it, in any depth, and can b
   mirror m(small);
   m.apply(stored(5, 4, 4 * block_size, 2));  // 5, 6
   m.apply(stored(3, 2, 2 * block_size, 2));  // 3, 4
-  m.apply(removed_blocks{{3}, block_tier::gpu, std::nullopt});
-  m.apply(removed_blocks{{6}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{3}, fb::KvTier::Device, std::nullopt});
+  m.apply(removed_blocks{{6}, fb::KvTier::Device, std::nullopt});
   CHECK(m.keys() == 0);
   CHECK(m.parked() == 4);
   CHECK_FALSE(m.complete());
@@ -93,9 +93,54 @@ TEST_CASE("blocks whose parent is not known wait for it, in any depth, and can b
 TEST_CASE("parked blocks that are all removed leave nothing behind") {
   mirror m(small);
   m.apply(stored(5, 4, 0, 2));
-  m.apply(removed_blocks{{5, 6}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{5, 6}, fb::KvTier::Device, std::nullopt});
   CHECK(m.parked() == 0);
   CHECK(m.dropped()[drop_reason::unknown_block] == 0);
+}
+
+TEST_CASE("a copy without tokens of a block that waits for its parent waits too; of an unknown block it is missing") {
+  for (const std::optional<std::uint32_t> size : {std::optional<std::uint32_t>(), std::optional<std::uint32_t>(8)}) {
+    mirror m({"m", size, 1000, 100});
+    m.apply(stored(3, 2, 2 * block_size, 2));  // 3, 4
+    m.apply(offloaded({4, 3}, fb::KvTier::Host));
+    m.apply(offloaded({4}, fb::KvTier::Disk));
+    m.apply(removed_blocks{{4}, fb::KvTier::Disk, std::nullopt});
+    m.apply(removed_blocks{{3, 4}, fb::KvTier::Device, std::nullopt});
+    CHECK(m.parked() == 2);
+    CHECK(m.dropped()[drop_reason::unknown_block] == 0);
+    m.apply(stored(1, std::nullopt, 0, 2));  // 1, 2
+    CHECK(m.complete());
+    const auto keys = chain_keys({"m", "", "", size.value_or(block_size)}, stored(1, std::nullopt, 0, 4).tokens, 4);
+    const auto half = static_cast<std::ptrdiff_t>(keys.size() / 2);
+    CHECK(held(m) == std::vector(keys.begin(), keys.begin() + half));
+    CHECK(held(m, fb::KvTier::Host) == std::vector(keys.begin() + half, keys.end()));
+    CHECK(held(m, fb::KvTier::Disk).empty());
+
+    m.apply(removed_blocks{{99}, fb::KvTier::Host, std::nullopt});
+    CHECK(m.complete());  // that a block is gone that was never here is no loss
+    m.apply(offloaded({99}, fb::KvTier::Host));
+    CHECK_FALSE(m.complete());
+    CHECK(m.dropped()[drop_reason::unknown_block] == 2);
+  }
+}
+
+TEST_CASE("parked blocks are bounded by their memory, which is counted") {
+  mirror m({"m", std::nullopt, 1000, 1000, 10'000});
+  const auto empty = m.bytes();
+  m.apply(stored(20, 19, 0, 50));
+  CHECK(m.parked() == 50);
+  CHECK(m.bytes() > empty + 50 * block_size * sizeof(std::uint32_t));
+  auto large = stored(90, 89, 0, 1);
+  large.extras = {std::string(10'000, 'x')};
+  m.apply(large);
+  CHECK(m.parked() == 50);
+  CHECK(m.dropped()[drop_reason::parking_full] == 1);
+  CHECK_FALSE(m.complete());
+  removed_blocks all;
+  for (std::uint64_t hash = 20; hash < 70; ++hash) all.hashes.push_back(hash);
+  m.apply(all);
+  CHECK(m.parked() == 0);
+  CHECK(m.bytes() <= empty + 100);
 }
 
 TEST_CASE("bounds: over them blocks are left out and counted") {
@@ -136,11 +181,11 @@ TEST_CASE("groups that do not hold every token are ignored, their removals too")
   m.apply(window);
   CHECK(m.keys() == 0);
   m.apply(full);
-  m.apply(removed_blocks{{1}, block_tier::gpu, 1});
+  m.apply(removed_blocks{{1}, fb::KvTier::Device, 1});
   CHECK(m.keys() == 1);
   CHECK(m.dropped()[drop_reason::sparse_group] == 1);
   CHECK(m.dropped()[drop_reason::unknown_block] == 0);
-  m.apply(removed_blocks{{1}, block_tier::gpu, 0});
+  m.apply(removed_blocks{{1}, fb::KvTier::Device, 0});
   CHECK(m.keys() == 0);
 }
 

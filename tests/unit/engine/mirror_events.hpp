@@ -41,7 +41,7 @@ inline std::vector<block_key> held(const mirror& m, fb::KvTier tier = fb::KvTier
   return {};
 }
 
-inline stored_blocks offloaded(std::vector<std::uint64_t> hashes, block_tier tier) {
+inline stored_blocks offloaded(std::vector<std::uint64_t> hashes, fb::KvTier tier) {
   stored_blocks blocks;  // as engines announce it: no tokens
   blocks.hashes = std::move(hashes);
   blocks.tier = tier;

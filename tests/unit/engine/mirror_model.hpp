@@ -85,7 +85,7 @@ class random_engine {
     std::set<membership> result;
     for (const auto& [copy, count] : copies_)
       for (const auto key : keys_completed_by(copy.block))
-        if (overlap_is_held(copy.block, key.first, copy.tier)) result.emplace(kv_tier(copy.tier), key.second);
+        if (overlap_is_held(copy.block, key.first, copy.tier)) result.emplace(copy.tier, key.second);
     return result;
   }
   /// Of every key there ever was the one before it in its chain; 0 for the first of a prompt.
@@ -94,21 +94,20 @@ class random_engine {
  private:
   struct copy {
     prefix block;
-    block_tier tier = block_tier::gpu;
+    fb::KvTier tier = fb::KvTier::Device;
     std::uint32_t group = 0;
     friend auto operator<=>(const copy&, const copy&) = default;
   };
 
-  static fb::KvTier kv_tier(block_tier tier) { return static_cast<fb::KvTier>(tier); }
   std::size_t below(std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_); }
   std::uint64_t hash_of(const prefix& block) { return hashes_.emplace(block, random_()).first->second; }
 
   std::optional<std::uint32_t> group() {
     return shape_.groups ? std::optional(static_cast<std::uint32_t>(below(2))) : std::nullopt;
   }
-  block_tier tier() { return below(4) == 0 ? static_cast<block_tier>(1 + below(2)) : block_tier::gpu; }
+  fb::KvTier tier() { return below(4) == 0 ? static_cast<fb::KvTier>(1 + below(2)) : fb::KvTier::Device; }
 
-  bool is_held(const prefix& block, block_tier tier) const {
+  bool is_held(const prefix& block, fb::KvTier tier) const {
     const auto at = copies_.lower_bound({block, tier, 0});
     return at != copies_.end() && at->first.block == block && at->first.tier == tier;
   }
@@ -142,7 +141,7 @@ class random_engine {
   std::size_t last_overlapping(std::size_t j) const {
     return ((j + 1) * shape_.canonical_size - 1) / shape_.block_size;
   }
-  bool overlap_is_held(const prefix& block, std::size_t j, block_tier tier) const {
+  bool overlap_is_held(const prefix& block, std::size_t j, fb::KvTier tier) const {
     for (auto i = first_overlapping(j); i <= last_overlapping(j); ++i)
       if (!is_held(cut(block, i + 1), tier)) return false;
     return true;

@@ -44,7 +44,7 @@ TEST_CASE("another canonical size: a block is held while all of the engine's tha
     CHECK(m.engine_block_size() == block_size);
     m.apply(stored(4, 3, 3 * block_size, 5));
     CHECK(held(m) == keys_at(16, 32));
-    m.apply(removed_blocks{{3}, block_tier::gpu, std::nullopt});
+    m.apply(removed_blocks{{3}, fb::KvTier::Device, std::nullopt});
     CHECK(held(m) == std::vector{keys_at(16, 32)[1]});
     CHECK_FALSE(m.closed());
     m.apply(stored(3, 2, 2 * block_size, 1));
@@ -55,7 +55,7 @@ TEST_CASE("another canonical size: a block is held while all of the engine's tha
     mirror m({"m", 2, 1000, 100});
     m.apply(stored(1, std::nullopt, 0, 2));
     CHECK(held(m) == keys_at(2, 8));
-    m.apply(removed_blocks{{2}, block_tier::gpu, std::nullopt});
+    m.apply(removed_blocks{{2}, fb::KvTier::Device, std::nullopt});
     CHECK(held(m) == keys_at(2, 4));
   }
   SUBCASE("neither divides the other, and only what overlaps counts") {
@@ -63,17 +63,17 @@ TEST_CASE("another canonical size: a block is held while all of the engine's tha
     m.apply(stored(1, std::nullopt, 0, 3));
     const auto keys = keys_at(3, 12);
     CHECK(held(m) == keys);
-    m.apply(removed_blocks{{2}, block_tier::gpu, std::nullopt});
+    m.apply(removed_blocks{{2}, fb::KvTier::Device, std::nullopt});
     CHECK(held(m) == std::vector{keys[0], keys[3]});
   }
   SUBCASE("tier by tier") {
     mirror m({"m", 8, 1000, 100});
     m.apply(stored(1, std::nullopt, 0, 2));
-    m.apply(offloaded({1}, block_tier::cpu));
-    m.apply(removed_blocks{{2}, block_tier::gpu, std::nullopt});
+    m.apply(offloaded({1}, fb::KvTier::Host));
+    m.apply(removed_blocks{{2}, fb::KvTier::Device, std::nullopt});
     CHECK(m.keys() == 0);  // half of it here, half of it nowhere
     m.apply(stored(2, 1, block_size, 1));
-    m.apply(offloaded({2}, block_tier::cpu));
+    m.apply(offloaded({2}, fb::KvTier::Host));
     CHECK(held(m) == keys_at(8, 8));
     CHECK(held(m, fb::KvTier::Host) == keys_at(8, 8));
   }

@@ -13,19 +13,19 @@ TEST_CASE("holes: a block without the one before it; parents come before childre
   const auto keys = keys_of(0, 3);
   m.apply(stored(1, std::nullopt, 0, 3));
   m.take_difference();
-  m.apply(removed_blocks{{1, 2}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{1, 2}, fb::KvTier::Device, std::nullopt});
   CHECK_FALSE(m.closed());
   auto change = m.take_difference();
   CHECK_FALSE(change.closed);
   CHECK(change.changes.at(0).removed == std::vector{keys[1], keys[0]});
   m.apply(stored(1, std::nullopt, 0, 1));
   CHECK_FALSE(m.closed());
-  m.apply(removed_blocks{{3}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{3}, fb::KvTier::Device, std::nullopt});
   CHECK(m.closed());
   m.take_difference();
 
-  m.apply(stored(2, 1, block_size, 2));                         // 2, 3
-  m.apply(removed_blocks{{2}, block_tier::gpu, std::nullopt});  // a hole for a while
+  m.apply(stored(2, 1, block_size, 2));                            // 2, 3
+  m.apply(removed_blocks{{2}, fb::KvTier::Device, std::nullopt});  // a hole for a while
   m.apply(stored(2, 1, block_size, 1));
   change = m.take_difference();
   CHECK(change.closed);
@@ -36,9 +36,9 @@ TEST_CASE("tiers: a block is held on each of them apart; only the device can hav
   mirror m(small);
   const auto keys = keys_of(0, 2);
   m.apply(stored(1, std::nullopt, 0, 2));
-  m.apply(offloaded({2, 1}, block_tier::cpu));
-  m.apply(offloaded({2}, block_tier::disk));
-  m.apply(offloaded({77}, block_tier::cpu));
+  m.apply(offloaded({2, 1}, fb::KvTier::Host));
+  m.apply(offloaded({2}, fb::KvTier::Disk));
+  m.apply(offloaded({77}, fb::KvTier::Host));
   CHECK(m.dropped()[drop_reason::unknown_block] == 1);
   CHECK(m.keys() == 5);
   auto change = m.take_difference();
@@ -53,15 +53,15 @@ TEST_CASE("tiers: a block is held on each of them apart; only the device can hav
   CHECK(m.digest() == digest);
   CHECK(m.closed());
 
-  m.apply(removed_blocks{{2, 1}, block_tier::gpu, std::nullopt});
-  m.apply(removed_blocks{{1}, block_tier::cpu, std::nullopt});
+  m.apply(removed_blocks{{2, 1}, fb::KvTier::Device, std::nullopt});
+  m.apply(removed_blocks{{1}, fb::KvTier::Host, std::nullopt});
   CHECK(m.closed());
   CHECK(held(m).empty());
   CHECK(held(m, fb::KvTier::Host) == std::vector{keys[1]});
   // Forgotten with its last copy; one that is anywhere can still be named, and come back.
-  m.apply(offloaded({1}, block_tier::cpu));
+  m.apply(offloaded({1}, fb::KvTier::Host));
   CHECK(m.dropped()[drop_reason::unknown_block] == 2);
-  m.apply(offloaded({2}, block_tier::gpu));
+  m.apply(offloaded({2}, fb::KvTier::Device));
   CHECK(held(m) == std::vector{keys[1]});
   CHECK_FALSE(m.closed());
 }
@@ -73,12 +73,12 @@ TEST_CASE("groups: a block stored for two of them is held until both have remove
     blocks.group = group;
     m.apply(blocks);
   }
-  m.apply(removed_blocks{{1}, block_tier::gpu, 0});
-  m.apply(removed_blocks{{1}, block_tier::gpu, 0});  // one too many
+  m.apply(removed_blocks{{1}, fb::KvTier::Device, 0});
+  m.apply(removed_blocks{{1}, fb::KvTier::Device, 0});  // one too many
   CHECK(m.dropped()[drop_reason::unknown_block] == 1);
-  m.apply(removed_blocks{{1}, block_tier::gpu, 3});
+  m.apply(removed_blocks{{1}, fb::KvTier::Device, 3});
   CHECK(m.keys() == 1);
-  m.apply(removed_blocks{{1}, block_tier::gpu, std::nullopt});
+  m.apply(removed_blocks{{1}, fb::KvTier::Device, std::nullopt});
   CHECK(m.keys() == 0);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("hundreds of copies of a block") {
   for (int i = 0; i < 600; ++i) m.apply(stored(1, std::nullopt, 0, 1));
   for (int i = 0; i < 600; ++i) {
     REQUIRE(m.keys() == 1);
-    m.apply(removed_blocks{{1}, block_tier::gpu, std::nullopt});
+    m.apply(removed_blocks{{1}, fb::KvTier::Device, std::nullopt});
   }
   CHECK(m.keys() == 0);
   CHECK(m.dropped()[drop_reason::unknown_block] == 0);
@@ -97,20 +97,20 @@ TEST_CASE("copies are counted: by repetition, by tier, and by another hash of th
   mirror m(small);
   m.apply(stored(1, std::nullopt, 0, 1));
   m.apply(stored(1, std::nullopt, 0, 1));
-  m.apply(offloaded({1}, block_tier::cpu));
+  m.apply(offloaded({1}, fb::KvTier::Host));
   m.apply(stored(2, std::nullopt, 0, 1));
   CHECK(m.keys() == 2);
-  const auto remove = [&m](std::uint64_t hash, block_tier tier) {
+  const auto remove = [&m](std::uint64_t hash, fb::KvTier tier) {
     m.apply(removed_blocks{{hash}, tier, std::nullopt});
   };
-  remove(1, block_tier::gpu);
-  remove(1, block_tier::gpu);
+  remove(1, fb::KvTier::Device);
+  remove(1, fb::KvTier::Device);
   CHECK(m.keys() == 2);
-  remove(1, block_tier::gpu);  // one too many: the CPU copy stays
+  remove(1, fb::KvTier::Device);  // one too many: the CPU copy stays
   CHECK(m.dropped()[drop_reason::unknown_block] == 1);
-  remove(1, block_tier::cpu);
+  remove(1, fb::KvTier::Host);
   CHECK(m.keys() == 1);
-  remove(2, block_tier::gpu);
+  remove(2, fb::KvTier::Device);
   CHECK(m.keys() == 0);
   CHECK(m.digest() == 0);
 }

@@ -179,6 +179,10 @@ TEST_CASE("no events within the time") {
   CHECK(verdict.problem == "parity: no KV events of a prompt within 5000 ms");
 
   auto settings = settings_for_m();
+  settings.announced_block_size = settings.configured_block_size = 65'536;
+  CHECK(verdict_on(engine, settings).fault == fault::not_probed);  // no block was filled
+  settings = settings_for_m();
+
   settings.expects_events = false;
   fake_engine without;
   without.publishes = false;
@@ -254,6 +258,9 @@ TEST_CASE("prompts are a few blocks long, within the context, and never the same
   settings.configured_block_size = 128;
   CHECK(words(text(settings, 1)) >= 3 * 128);
   CHECK(text(settings, 1).substr(0, 8) != text(settings, 2).substr(0, 8));
+  settings.configured_block_size = 65'536;
+  CHECK(words(text(settings, 1)) <= 4'100);
+  settings.configured_block_size = 128;
   settings.max_model_len = 200;
   CHECK(words(text(settings, 1)) <= 52);
 }

@@ -69,7 +69,10 @@ TEST_CASE("a replay that begins too late means lost history: clear, go on, parti
   f.pass(500ms);
   CHECK(f.live(50) == verdict::hold);
   REQUIRE(f.asked() == 4);
-  CHECK(f.replayed(20) == verdict::clear_and_apply);
+  CHECK(f.replayed(20) == verdict::clear_and_drop);  // nothing proves that the engine is the same
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  REQUIRE(f.asked() == 0);
+  CHECK(f.replayed(20) == verdict::apply);
   CHECK(f.replayed(21) == verdict::apply);
   CHECK(f.state.partial());
   CHECK(f.state.totals().losses == 1);
@@ -82,15 +85,95 @@ TEST_CASE("a replay that begins too late means lost history: clear, go on, parti
   CHECK(late.state.caught_up());
 }
 
-TEST_CASE("the missing batch alone is enough for a replay, if the engine no longer has the one before") {
+TEST_CASE("a replay without the last applied batch proves nothing, also where it brings what is missing") {
   fixture f;
   f.run_to(4);
   f.pass(500ms);
   CHECK(f.live(6) == verdict::hold);
   REQUIRE(f.asked() == 4);
-  CHECK(f.replayed(5) == verdict::apply);
-  CHECK(f.replayed(6) == verdict::apply);
+  f.life = 1;
+  CHECK(f.replayed(5) == verdict::clear_and_drop);
+  CHECK(f.replayed(6) == verdict::drop);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  REQUIRE(f.asked() == 0);
+  for (std::uint64_t i = 0; i <= 6; ++i) CHECK(f.replayed(i) == verdict::apply);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.live(6) == verdict::drop);
   CHECK_FALSE(f.state.partial());
+  CHECK(f.state.totals().restarts == 1);
+
+  fixture first;  // the same where only batch 0 was applied
+  first.run_to(0);
+  first.pass(500ms);
+  CHECK(first.live(2) == verdict::hold);
+  REQUIRE(first.asked() == 0);
+  CHECK(first.replayed(1) == verdict::clear_and_drop);
+}
+
+TEST_CASE("a hole within a replay is asked for again, as long as each replay gets further") {
+  fixture f;
+  REQUIRE(f.asked() == 0);
+  CHECK(f.replayed(0) == verdict::apply);
+  CHECK(f.replayed(1) == verdict::apply);
+  CHECK(f.replayed(5) == verdict::drop);
+  CHECK(f.replayed(6) == verdict::drop);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK_FALSE(f.state.reads_live());
+  CHECK_FALSE(f.state.caught_up());
+  CHECK_FALSE(f.asked().has_value());  // not at once: replays have their pause
+  f.pass(200ms);
+  REQUIRE(f.asked() == 1);
+  CHECK(f.replayed(1) == verdict::drop);
+  CHECK(f.replayed(2) == verdict::apply);
+  CHECK(f.replayed(4) == verdict::drop);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  f.pass(200ms);
+  REQUIRE(f.asked() == 2);
+  CHECK(f.replayed(2) == verdict::drop);
+  for (std::uint64_t i = 3; i <= 6; ++i) CHECK(f.replayed(i) == verdict::apply);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.state.caught_up());
+  CHECK_FALSE(f.state.partial());
+  CHECK(f.state.totals().losses == 0);
+  CHECK(f.state.totals().replay_failures == 2);
+
+  f.pass(1s);  // and in a check of a live stream, which is not live then
+  REQUIRE(f.asked() == 6);
+  CHECK(f.replayed(6) == verdict::drop);
+  CHECK(f.replayed(9) == verdict::drop);
+  CHECK_FALSE(f.state.caught_up());
+  CHECK(f.state.state() == stream_state::gap);
+}
+
+TEST_CASE("a hole at the same place twice is lost history; and replays with holes are bounded in number") {
+  fixture f;
+  REQUIRE(f.asked() == 0);
+  CHECK(f.replayed(0) == verdict::apply);
+  CHECK(f.replayed(3) == verdict::drop);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  f.pass(200ms);
+  REQUIRE(f.asked() == 0);
+  CHECK(f.replayed(0) == verdict::drop);
+  CHECK(f.replayed(3) == verdict::clear_and_apply);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.state.caught_up());
+  CHECK(f.state.partial());
+  CHECK(f.state.totals().losses == 1);
+
+  fixture leaking;
+  std::uint64_t last = 0;
+  REQUIRE(leaking.asked() == 0);
+  CHECK(leaking.replayed(0) == verdict::apply);
+  for (int i = 0; i < 16; ++i) {
+    CHECK(leaking.replayed(last + 2) == verdict::drop);
+    CHECK_FALSE(leaking.state.on_replay_end(leaking.now));
+    leaking.pass(200ms);
+    REQUIRE(leaking.asked() == last);
+    CHECK(leaking.replayed(last) == verdict::drop);
+    CHECK(leaking.replayed(++last) == verdict::apply);
+  }
+  CHECK(leaking.replayed(last + 2) == verdict::clear_and_apply);
+  CHECK(leaking.state.partial());
 }
 
 TEST_CASE("a sequence that goes backwards is a restart: clear and replay from the start") {
@@ -194,7 +277,11 @@ TEST_CASE("replays are rate-limited; failing ones are given up, the stream follo
   f.pass(10s);
   REQUIRE(f.asked() == 0);
   CHECK(f.replayed(0) == verdict::clear_and_apply);
-  for (std::uint64_t i = 1; i <= 13; ++i) CHECK(f.replayed(i) == verdict::apply);
+  for (std::uint64_t i = 1; i <= 13; ++i) {
+    CHECK_FALSE(f.state.caught_up());  // what is applied is a part
+    CHECK(f.state.state() == stream_state::replaying);
+    CHECK(f.replayed(i) == verdict::apply);
+  }
   CHECK_FALSE(f.state.on_replay_end(f.now));
   CHECK_FALSE(f.state.partial());
   CHECK(f.state.caught_up());
@@ -271,6 +358,12 @@ TEST_CASE("every state of a stream has its name, and its moment") {
   CHECK(f.state.state() == stream_state::gap);
   REQUIRE(f.asked() == 0);
   CHECK(f.state.state() == stream_state::gap);
+  CHECK(f.replayed(0) == verdict::drop);
+  CHECK(f.replayed(2) == verdict::drop);
+  CHECK_FALSE(f.state.on_replay_end(f.now));
+  CHECK(f.state.state() == stream_state::gap);
+  f.pass(200ms);
+  REQUIRE(f.asked() == 0);
   CHECK(f.replayed(0) == verdict::drop);
   CHECK(f.replayed(2) == verdict::clear_and_apply);  // batch 1 is lost
   CHECK(f.replayed(3) == verdict::apply);

@@ -53,6 +53,7 @@ class world {
 
   /// No more faults; the engine publishes as it does.
   void settle() {
+    calm_ = true;
     for (int round = 0; round < 40; ++round) {
       if (round % 5 == 0) publish(false);
       for (int i = 0; i < 400; ++i) {
@@ -122,6 +123,8 @@ class world {
     }
     const auto next = replay_->front();
     replay_->pop_front();
+    // Dropped by a pipe that was full.
+    if (!calm_ && !replay_->empty() && below(20) == 0) replay_->pop_front();
     act(state_.on_replayed(next.sequence, next.fingerprint(), now_), next);
   }
 
@@ -165,6 +168,7 @@ class world {
   std::deque<batch> live_;
   std::optional<std::deque<batch>> replay_;
   bool hangs_ = false;
+  bool calm_ = false;
 
   std::optional<batch> held_;
   std::vector<batch> applied_;
