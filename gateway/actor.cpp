@@ -157,7 +157,13 @@ void take_events(gateway_facts& facts, clock_point now) {
 
 void publish_life(gateway_facts& facts, bus& to, bool all, clock_point now) {
   for (auto& message : facts.requests.take(all, now)) {
-    const auto sent = to.publish(to.names().request_life(message.model), encode(message), lane::stream);
+    const auto send = [&] { return to.publish(to.names().request_life(message.model), encode(message), lane::stream); };
+    auto sent = send();
+    if (sent == errc::too_large) {
+      // Put back, the records would make the next one too large as well.
+      facts.requests.drop_records(message);
+      sent = send();
+    }
     if (sent == errc::none) continue;
     facts.requests.put_back(std::move(message));
     static log::limiter failures;
