@@ -150,7 +150,7 @@ void take_events(gateway_facts& facts, clock_point now) {
   facts.requests.apply(events, now);
   for (auto& r : events.routed) facts.routed.routed(r.request_id, r.model, r.mode, r.instance, std::move(r.keys), now);
   for (const auto& f : events.finished) {
-    facts.routed.finished(f.record.request_id, f.record.instance, now);
+    facts.routed.finished(f.record.request_id, router::computed_by(f.record.instance, f.record.status), now);
     facts.cached_tokens.note(f);
   }
 }
