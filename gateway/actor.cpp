@@ -13,6 +13,7 @@ struct gateway_state {
   std::shared_ptr<gateway_facts> facts;
   prometheus::Counter* facts_refused = nullptr;
   prometheus::Counter* life_dropped = nullptr;
+  prometheus::Counter* parity_evicted = nullptr;
   prometheus::Gauge* predictions = nullptr;
   prometheus::Gauge* prediction_bytes = nullptr;
   prometheus::Counter* predictions_evicted = nullptr;
@@ -90,6 +91,7 @@ void on_tick(gateway_pointer self) {
   tell(s.facts->fleet.on_tick(now));
   catch_up(*s.facts_refused, static_cast<double>(s.facts->fleet.refused()));
   catch_up(*s.life_dropped, static_cast<double>(s.facts->requests.dropped() + s.facts->inbox.dropped()));
+  catch_up(*s.parity_evicted, static_cast<double>(s.facts->cached_tokens.evicted()));
   show_predictions(s);
   s.next_heartbeat = now + heartbeat;
   self->delayed_send(self, heartbeat, tick{});
@@ -102,6 +104,8 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
       &metrics->counter("infernex_gateway_facts_refused_total", "Announcements and totals refused for a bound");
   s.life_dropped = &metrics->counter("infernex_gateway_life_dropped_total",
                                      "Records and changes left out of life messages for a bound");
+  s.parity_evicted = &metrics->counter("infernex_gateway_parity_evicted_total",
+                                       "Engines whose cached tokens' drift was forgotten for a bound");
   s.predictions = &metrics->gauge("infernex_gateway_predicted_blocks", "Blocks predicted in engines' caches");
   s.prediction_bytes = &metrics->gauge("infernex_gateway_prediction_bytes", "Memory of predictions");
   s.predictions_evicted =
