@@ -13,6 +13,7 @@ struct gateway_state {
   std::shared_ptr<gateway_facts> facts;
   prometheus::Counter* facts_refused = nullptr;
   prometheus::Counter* life_dropped = nullptr;
+  prometheus::Counter* parity_evicted = nullptr;
   prometheus::Gauge* predictions = nullptr;
   prometheus::Gauge* prediction_bytes = nullptr;
   prometheus::Counter* predictions_evicted = nullptr;
@@ -90,6 +91,7 @@ void on_tick(gateway_pointer self) {
   tell(s.facts->fleet.on_tick(now));
   catch_up(*s.facts_refused, static_cast<double>(s.facts->fleet.refused()));
   catch_up(*s.life_dropped, static_cast<double>(s.facts->requests.dropped() + s.facts->inbox.dropped()));
+  catch_up(*s.parity_evicted, static_cast<double>(s.facts->cached_tokens.evicted()));
   show_predictions(s);
   s.next_heartbeat = now + heartbeat;
   self->delayed_send(self, heartbeat, tick{});
@@ -102,6 +104,8 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
       &metrics->counter("infernex_gateway_facts_refused_total", "Announcements and totals refused for a bound");
   s.life_dropped = &metrics->counter("infernex_gateway_life_dropped_total",
                                      "Records and changes left out of life messages for a bound");
+  s.parity_evicted = &metrics->counter("infernex_gateway_parity_evicted_total",
+                                       "Engines whose cached tokens' drift was forgotten for a bound");
   s.predictions = &metrics->gauge("infernex_gateway_predicted_blocks", "Blocks predicted in engines' caches");
   s.prediction_bytes = &metrics->gauge("infernex_gateway_prediction_bytes", "Memory of predictions");
   s.predictions_evicted =
@@ -150,14 +154,20 @@ void take_events(gateway_facts& facts, clock_point now) {
   facts.requests.apply(events, now);
   for (auto& r : events.routed) facts.routed.routed(r.request_id, r.model, r.mode, r.instance, std::move(r.keys), now);
   for (const auto& f : events.finished) {
-    facts.routed.finished(f.record.request_id, f.record.instance, now);
+    facts.routed.finished(f.record.request_id, router::computed_by(f.record.instance, f.record.status), now);
     facts.cached_tokens.note(f);
   }
 }
 
 void publish_life(gateway_facts& facts, bus& to, bool all, clock_point now) {
   for (auto& message : facts.requests.take(all, now)) {
-    const auto sent = to.publish(to.names().request_life(message.model), encode(message), lane::stream);
+    const auto send = [&] { return to.publish(to.names().request_life(message.model), encode(message), lane::stream); };
+    auto sent = send();
+    if (sent == errc::too_large) {
+      // Put back, the records would make the next one too large as well.
+      facts.requests.drop_records(message);
+      sent = send();
+    }
     if (sent == errc::none) continue;
     facts.requests.put_back(std::move(message));
     static log::limiter failures;

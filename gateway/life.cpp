@@ -75,6 +75,12 @@ void life::put_back(fb::RequestLifeT&& unsent) {
   model->changed = true;
 }
 
+void life::drop_records(fb::RequestLifeT& message) {
+  dropped_ += message.started.size() + message.finished.size();
+  message.started.clear();
+  message.finished.clear();
+}
+
 bool life::changed() const {
   return std::any_of(models_.begin(), models_.end(), [](const auto& model) { return model.second.changed; });
 }

@@ -71,6 +71,8 @@ class life {
   std::vector<fb::RequestLifeT> take(bool all, clock_point now);
   /// A message of take() that could not be sent: what appears in messages only once is kept for the next one.
   void put_back(fb::RequestLifeT&& unsent);
+  /// Leaves totals only in a message that is too large, and counts the records as dropped.
+  void drop_records(fb::RequestLifeT& message);
   bool changed() const;
 
   const std::string& source() const { return source_; }

@@ -2,6 +2,18 @@
 
 namespace infernex::gateway {
 
+namespace {
+
+gateway_metrics::parity_counters parity_of(metrics_registry& registry, const char* by) {
+  const metrics_registry::labels how{{"by", by}};
+  return {&registry.counter("infernex_gateway_predicted_cached_tokens_total",
+                            "Prompt tokens expected in the engine's cache, by what they were expected by", how),
+          &registry.counter("infernex_gateway_cached_tokens_total",
+                            "Prompt tokens the engine reported as cached, of the same requests", how)};
+}
+
+}  // namespace
+
 gateway_metrics::gateway_metrics(metrics_registry& registry)
     : ttft(registry.histogram("infernex_gateway_ttft_seconds",
                               "From a streaming request's first byte to its first token", request_buckets())),
@@ -15,10 +27,7 @@ gateway_metrics::gateway_metrics(metrics_registry& registry)
           registry.counter("infernex_gateway_client_gone_total", "Clients that left before their answer's end")),
       route_fallbacks(registry.counter("infernex_gateway_route_fallbacks_total",
                                        "Requests placed by load only for lack of a router's answer")),
-      predicted_cached_tokens(registry.counter("infernex_gateway_predicted_cached_tokens_total",
-                                               "Prompt tokens the router expected in the engine's cache")),
-      cached_tokens(registry.counter("infernex_gateway_cached_tokens_total",
-                                     "Prompt tokens the engine reported as cached, of the same requests")),
+      parity{parity_of(registry, "index"), parity_of(registry, "prediction")},
       registry_(registry) {}
 
 prometheus::Counter& gateway_metrics::requests(unsigned code) {

@@ -24,9 +24,13 @@ class gateway_metrics {
   prometheus::Counter& broken_streams;
   prometheus::Counter& client_gone;
   prometheus::Counter& route_fallbacks;
-  /// Over requests for which both are known: what the router expected from cache, and what the engine took.
-  prometheus::Counter& predicted_cached_tokens;
-  prometheus::Counter& cached_tokens;
+  /// Tokens of requests for which both are known: expected from cache, and taken from it by the engine.
+  struct parity_counters {
+    prometheus::Counter* predicted;
+    prometheus::Counter* reported;
+  };
+  /// Expected by the index, and by prediction, which for prompts keyed by their text is an estimate.
+  parity_counters parity[2];
 
  private:
   metrics_registry& registry_;

@@ -8,13 +8,16 @@ namespace {
 /// Engines with counters of their own; the others share one pair.
 constexpr std::size_t max_instances = 1024;
 
-void tell(std::string_view instance, const parity_drift::notice& what) {
+std::string_view source(bool by_prediction) { return by_prediction ? "prediction" : "index"; }
+
+void tell(std::string_view instance, bool by_prediction, const parity_drift::notice& what) {
   static log::limiter lines(std::chrono::seconds(1));
   const auto repeated = lines.admit();
   if (repeated == 0) return;
   log::write(what.drifting ? log::level::warn : log::level::info,
              what.drifting ? "cached tokens are not what was expected" : "cached tokens are as expected again",
              {{"instance", instance},
+              {"by", source(by_prediction)},
               {"predicted", what.predicted},
               {"reported", what.reported},
               {"requests", what.requests},
@@ -29,7 +32,7 @@ parity::counters& parity::of(const std::string& instance, bool by_prediction) {
   auto found = known.find(instance);
   if (found != known.end()) return found->second;
   const std::string label = known.size() < max_instances ? instance : "other";
-  const metrics_registry::labels labels{{"instance", label}, {"by", by_prediction ? "prediction" : "index"}};
+  const metrics_registry::labels labels{{"instance", label}, {"by", std::string(source(by_prediction))}};
   auto& made = known[label];
   made.predicted =
       &registry_.counter("infernex_gateway_instance_predicted_cached_tokens_total",
@@ -45,8 +48,9 @@ void parity::note(const life_finish& finished) {
   auto& count = of(record.instance, finished.by_prediction);
   count.predicted->Increment(*record.predicted_cached_tokens);
   count.reported->Increment(*record.cached_tokens);
-  if (const auto news = drift_.note(record.instance, *record.predicted_cached_tokens, *record.cached_tokens))
-    tell(record.instance, *news);
+  if (const auto news = drift_[finished.by_prediction ? 1 : 0].note(record.instance, *record.predicted_cached_tokens,
+                                                                    *record.cached_tokens))
+    tell(record.instance, finished.by_prediction, *news);
 }
 
 }  // namespace infernex::gateway

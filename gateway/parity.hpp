@@ -13,9 +13,12 @@ namespace infernex::gateway {
 /// apart or agree again. The gateway's actor owns it, so that a process says it once.
 class parity {
  public:
-  parity(metrics_registry& registry, parity_drift::settings how) : registry_(registry), drift_(how) {}
+  parity(metrics_registry& registry, parity_drift::settings how)
+      : registry_(registry), drift_{parity_drift(how), parity_drift(how)} {}
 
   void note(const life_finish& finished);
+  /// Engines whose drift was forgotten for a bound.
+  std::uint64_t evicted() const { return drift_[0].evicted() + drift_[1].evicted(); }
 
  private:
   struct counters {
@@ -25,7 +28,8 @@ class parity {
   counters& of(const std::string& instance, bool by_prediction);
 
   metrics_registry& registry_;
-  parity_drift drift_;
+  /// By the index, and by prediction: one may be right while the other is not.
+  parity_drift drift_[2];
   std::map<std::string, counters> by_instance_[2];
 };
 

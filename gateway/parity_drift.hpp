@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,7 +22,7 @@ class parity_drift {
     std::uint32_t requests = 20;
     double decay = 0.95;
     std::uint32_t least_tokens = 256;
-    /// Watched at most; others are ignored and counted.
+    /// Watched at most; a further one takes the place of the one that was noted longest ago.
     std::size_t max_instances = 1024;
   };
   explicit parity_drift(settings how) : how_(how) {}
@@ -37,19 +38,25 @@ class parity_drift {
   /// A finished request's cached tokens, predicted and reported.
   std::optional<notice> note(std::string_view instance, std::uint32_t predicted, std::uint32_t reported);
 
-  std::uint64_t ignored() const { return ignored_; }
+  /// Engines that were forgotten for a bound.
+  std::uint64_t evicted() const { return evicted_; }
 
  private:
   struct state {
+    std::string instance;
     double difference = 0;
     double tokens = 0;
     bool drifting = false;
     /// Requests in a row that speak for the other state.
     notice run;
   };
+  state& of(std::string_view instance);
+
   settings how_;
-  std::map<std::string, state, std::less<>> instances_;
-  std::uint64_t ignored_ = 0;
+  std::list<state> states_;  // latest first
+  /// The names are the states' own.
+  std::map<std::string_view, std::list<state>::iterator> by_instance_;
+  std::uint64_t evicted_ = 0;
 };
 
 }  // namespace infernex::gateway

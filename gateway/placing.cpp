@@ -104,6 +104,12 @@ choice place_by_load(const route_request& request, const router::model_endpoints
   return out;
 }
 
+std::optional<std::uint32_t> expected_blocks(const candidate& chosen, bool index_used, const router::endpoint* at) {
+  if (chosen.by_prediction) return chosen.predicted_blocks;
+  if (index_used && at && at->kv_health == fb::KvHealth::Live) return chosen.overlap_blocks;
+  return std::nullopt;
+}
+
 bool someone_ready(const route_request& request, const router::model_endpoints* candidates) {
   return candidates && std::any_of(candidates->endpoints.begin(), candidates->endpoints.end(), [&](const auto& e) {
            return e.ready() &&

@@ -35,6 +35,11 @@ choice place_by_load(const route_request& request, const router::model_endpoints
                      const router::load_board& loads, const router::policy& how, router::rotation& turn,
                      router::clock_point now, std::string_view why);
 
+/// Leading blocks that parity expects in the engine's cache; nothing where neither a prediction nor the index can tell:
+/// an engine whose KV events do not flow is not in the index, and its absence there is no zero. `at`: the engine as
+/// it announced itself, null if it is gone.
+std::optional<std::uint32_t> expected_blocks(const candidate& chosen, bool index_used, const router::endpoint* at);
+
 /// Whether an engine of the model is ready that the request does not exclude.
 bool someone_ready(const route_request& request, const router::model_endpoints* candidates);
 

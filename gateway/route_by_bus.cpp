@@ -73,7 +73,7 @@ class route_by_bus final : public decider {
       : shared_(shared),
         worker_(worker),
         door_(std::make_shared<door>(worker.context())),
-        breaker_(shared.how.breaker),
+        breaker_(shared.how.breaker, shared.how.route_timeout),
         skipped_(shared.process.metrics.counter("infernex_gateway_route_skipped_total",
                                                 "Requests for which a router that keeps silent was not asked")),
         pauses_(shared.process.metrics.counter("infernex_gateway_route_pauses_total",

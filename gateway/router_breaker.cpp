@@ -29,7 +29,9 @@ bool router_breaker::timed_out(leave with, clock_point now) {
     return false;
   }
   // Asked before the pause began: says nothing new.
-  if (pausing() || ++timeouts_ < bounds_.timeouts) return false;
+  if (pausing() || now < window_ends_) return false;
+  window_ends_ = now + window_;
+  if (++timeouts_ < bounds_.timeouts) return false;
   pause_ = bounds_.first_pause;
   until_ = now + pause_;
   return true;

@@ -5,9 +5,12 @@
 
 namespace infernex::gateway {
 
-/// Whether to ask a router that may be silent. After so many time-outs in a row nobody asks for a pause; then one
+/// Whether to ask a router that may be silent. After so many silences in a row nobody asks for a pause; then one
 /// request probes, and each probe that times out doubles the pause. Any answer, even a refusal, ends it. For one
 /// thread.
+///
+/// Time-outs within one `window` (as long as an answer is waited for) are one silence: requests travel in batches, and
+/// one lost message is many time-outs.
 class router_breaker {
  public:
   using clock_point = std::chrono::steady_clock::time_point;
@@ -16,7 +19,7 @@ class router_breaker {
     std::chrono::milliseconds first_pause{500};
     std::chrono::milliseconds most_pause{10'000};
   };
-  explicit router_breaker(limits bounds) : bounds_(bounds) {}
+  router_breaker(limits bounds, std::chrono::milliseconds window) : bounds_(bounds), window_(window) {}
 
   enum class leave : std::uint8_t { ask, probe, skip };
   /// Who got `ask` or `probe` reports one of the outcomes below, with that leave.
@@ -34,7 +37,10 @@ class router_breaker {
 
  private:
   limits bounds_;
+  std::chrono::milliseconds window_;
   std::uint32_t timeouts_ = 0;
+  /// Time-outs before it belong to a silence that has been counted.
+  clock_point window_ends_;
   std::chrono::milliseconds pause_{0};  // 0: none
   clock_point until_;
   bool probing_ = false;

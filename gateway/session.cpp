@@ -44,8 +44,9 @@ void finish(session& s) {
   std::optional<std::uint32_t> expected;
   if (s.expected_blocks) expected = cached_tokens(s.where, *s.expected_blocks, s.used.prompt_tokens);
   if (expected && s.used.cached_tokens) {
-    m.predicted_cached_tokens.Increment(*expected);
-    m.cached_tokens.Increment(*s.used.cached_tokens);
+    auto& parity = m.parity[s.by_prediction ? 1 : 0];
+    parity.predicted->Increment(*expected);
+    parity.reported->Increment(*s.used.cached_tokens);
   }
   if (!s.model) return;
   life_finish f;
@@ -160,8 +161,7 @@ http::task<void> forward(session& s, std::string_view upstream_path) {
     s.attempt = tries.count();
     if (s.attempt > 1) s.at.metrics.retries.Increment();
     s.by_prediction = to->by_prediction;
-    s.expected_blocks.reset();
-    if (s.index_used || to->by_prediction) s.expected_blocks = to->expected_blocks();
+    s.expected_blocks = expected_blocks(*to, s.index_used, s.model->find(to->instance));
     const auto result = co_await relay(s, *to, upstream_path);
     if (result.done) co_return;
     if (result.instead) co_return co_await refuse(s, *result.instead);

@@ -23,8 +23,10 @@ void read_settings(config::document& file, node_settings& into) {
     auto up = root.below("up");
     up.read("engines", into.up.engines, 1, 256).read("nats", into.up.nats);
   }
+  const bool with_gateway = root.has("gateway");
   read_gateway(root.below("gateway"), into.gateway);
-  read_router(root.below("router"), into.router);
+  read_router(root.below("router"), into.router,
+              with_gateway ? std::optional(into.gateway.route_timeout) : std::nullopt);
   read_indexer(root.below("indexer"), into.indexer);
   read_agent(root.below("agent"), into.agent);
   read_simulator(root.below("simulator"), into.simulator);

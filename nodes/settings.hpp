@@ -48,11 +48,14 @@ bool load_settings(const std::string& file, node_settings& into);
 
 // One for each section of the file.
 void read_gateway(config::section at, gateway::settings& into);
-void read_router(config::section at, router::settings& into);
+/// `route_timeout`: how long the gateway waits for a router, if the same file says what the gateway does.
+void read_router(config::section at, router::settings& into,
+                 std::optional<std::chrono::milliseconds> route_timeout = std::nullopt);
 void read_indexer(config::section at, indexer::settings& into);
 void read_agent(config::section at, engine::settings& into);
 void read_simulator(config::section at, simulator::settings& into);
-void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into);
+void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into,
+                    std::optional<std::chrono::milliseconds> route_timeout);
 void read_policy(config::section at, router::policy& into);
 void read_prediction(config::section at, router::prediction_settings& into);
 void read_fleet(config::section at, router::fleet_settings& into);

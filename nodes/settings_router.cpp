@@ -36,11 +36,11 @@ void read_fleet(config::section at, router::fleet_settings& into) {
       .read("max_gateways", into.max_gateways, 1, 65'536);
 }
 
-void read_router(config::section at, router::settings& into) {
+void read_router(config::section at, router::settings& into, std::optional<std::chrono::milliseconds> route_timeout) {
   read_policy(at.below("policy"), into.policy);
   read_fleet(at.below("fleet"), into.fleet);
   read_prediction(at.below("prediction"), into.prediction);
-  read_kvmanager(at, into.kvmanager);
+  read_kvmanager(at, into.kvmanager, route_timeout);
   at.read("match_timeout", into.match_timeout, 1ms, 10s)
       .read("max_pending", into.max_pending, 1, 1'000'000)
       .read("max_items", into.max_items, 64, 65'536)

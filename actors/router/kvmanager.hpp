@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -19,7 +20,15 @@ struct kvmanager_settings {
   std::string match_path = "/match_sort";
   /// From the question to the whole answer; then the request is placed by load only.
   std::chrono::milliseconds timeout{1'000};
+  /// Bounds `timeout`, which comes from files written for routers that nobody waited for: a gateway gives up after its
+  /// route_timeout (300 ms), and a router that answers later counts as silent.
+  std::chrono::milliseconds max_wait{100};
 };
+
+/// How long an answer is waited for.
+inline std::chrono::milliseconds wait_of(const kvmanager_settings& settings) {
+  return std::min(settings.timeout, settings.max_wait);
+}
 
 /// What is wrong with the settings, by key; both empty if nothing is.
 struct kvmanager_mistake {

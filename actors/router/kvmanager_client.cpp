@@ -17,12 +17,13 @@ struct kvmanager_client::state {
   std::chrono::milliseconds timeout;
 
   http::task<result<http::response>> fetch(http::worker& worker, const std::string& body) const {
-    http::cancel_source late;
+    // Shared: a timer that has gone off just now calls its handler although it is cancelled, maybe after this call's
+    // end.
+    const auto late = std::make_shared<http::cancel_source>();
     http::timer deadline(worker.context());
     deadline.expires_after(timeout);
-    // The call may be over when the timer goes off: then the timer has been cancelled, and its handler does nothing.
-    deadline.async_wait([&late](const boost::system::error_code& cancelled) {
-      if (!cancelled) late.request();
+    deadline.async_wait([late](const boost::system::error_code& cancelled) {
+      if (!cancelled) late->request();
     });
     http::fields headers;
     headers.push_back({"Content-Type", "application/json"});
@@ -33,7 +34,7 @@ struct kvmanager_client::state {
     what.body = body;
     http::call_options options;
     options.connect_timeout = options.response_timeout = options.idle_timeout = timeout;
-    options.cancel = &late;
+    options.cancel = late.get();
     auto answer = co_await worker.upstream().fetch(target.at, what, options, max_answer_bytes);
     if (!answer && answer.failure().code == errc::cancelled) co_return result<http::response>(errc::timed_out);
     co_return answer;
@@ -53,7 +54,7 @@ struct kvmanager_client::state {
 kvmanager_client::kvmanager_client(const kvmanager_settings& how) {
   auto target = http::parse_url(target_of(how));
   if (!target) throw std::invalid_argument(render(target.failure()));
-  state_ = std::make_shared<const state>(state{*std::move(target), how.timeout});
+  state_ = std::make_shared<const state>(state{*std::move(target), wait_of(how)});
 }
 
 kvmanager_client::~kvmanager_client() { threads_.stop(); }

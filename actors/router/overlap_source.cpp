@@ -3,7 +3,7 @@
 namespace infernex::router {
 
 overlap_source::overlap_source(bus& messages, const settings& how)
-    : messages_(messages), timeout_(how.kvmanager ? how.kvmanager->timeout : how.match_timeout) {
+    : messages_(messages), timeout_(how.kvmanager ? wait_of(*how.kvmanager) : how.match_timeout) {
   if (how.kvmanager) manager_.emplace(*how.kvmanager);
 }
 

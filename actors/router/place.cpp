@@ -77,7 +77,7 @@ void placer::on_life(const fb::RequestLife& message, clock_point now) {
   if (const auto* finished = message.finished())
     for (const auto* one : *finished) {
       open_.drop(text(one->request_id()));
-      routed_.finished(text(one->request_id()), text(one->instance()), now);
+      routed_.finished(text(one->request_id()), computed_by(text(one->instance()), one->status()), now);
     }
 }
 

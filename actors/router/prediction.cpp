@@ -125,11 +125,12 @@ std::uint32_t prediction_index::room_for(recent_keys& recent, std::uint32_t want
   return std::min(bound, recent.capacity());
 }
 
-std::uint32_t prediction_index::record(std::string_view model, fb::KeyMode mode, std::string_view instance,
-                                       std::span<const block_key> chain, clock_point now) {
+prediction_index::recorded prediction_index::record(std::string_view model, fb::KeyMode mode, std::string_view instance,
+                                                    std::span<const block_key> chain, clock_point now) {
+  now = last_record_ = std::max(now, last_record_ + clock_point::duration(1));
   model_state* of = nullptr;
   auto* engine = how_.enabled && !chain.empty() ? find(model, instance, of) : nullptr;
-  if (!engine) return 0;
+  if (!engine) return {0, now};
   const auto m = position(mode);
   auto& recent = engine->recent[m];
   std::uint32_t had = 0;
@@ -139,7 +140,7 @@ std::uint32_t prediction_index::record(std::string_view model, fb::KeyMode mode,
   const auto room = room_for(recent, recent.size() + fresh, bound);
   const auto kept = chain.first(std::min<std::size_t>(chain.size(), room));
   count_.shed += chain.size() - kept.size();
-  if (kept.empty()) return had;
+  if (kept.empty()) return {had, now};
   if (!of->indexes) {
     of->indexes = std::make_shared<store>(budget_);
     publish();
@@ -147,7 +148,7 @@ std::uint32_t prediction_index::record(std::string_view model, fb::KeyMode mode,
   auto& index = of->indexes->by_mode[m];
   if (!index.add_instance(instance)) {
     count_.shed += kept.size();
-    return had;
+    return {had, now};
   }
   gone_.clear();
   // From the end, so that the beginning, without which the rest is worth nothing, is used last and goes last.
@@ -160,17 +161,17 @@ std::uint32_t prediction_index::record(std::string_view model, fb::KeyMode mode,
   engine->last_used[m] = now;
   if (!gone_.empty()) index.remove(instance, gone_);
   count_.shed += index.add(instance, kept);
-  return had;
+  return {had, now};
 }
 
 void prediction_index::withdraw(std::string_view model, fb::KeyMode mode, std::string_view instance,
-                                std::span<const block_key> chain, std::uint32_t first, clock_point recorded_at) {
+                                std::span<const block_key> chain, recorded what) {
   model_state* of = nullptr;
   auto* engine = find(model, instance, of);
-  if (!engine || !of->indexes || first >= chain.size()) return;
+  if (!engine || !of->indexes || what.had >= chain.size()) return;
   gone_.clear();
-  for (const auto k : chain.subspan(first))
-    if (engine->recent[position(mode)].erase(k, recorded_at)) gone_.push_back(k);
+  for (const auto k : chain.subspan(what.had))
+    if (engine->recent[position(mode)].erase(k, what.at)) gone_.push_back(k);
   count_.entries -= gone_.size();
   of->indexes->by_mode[position(mode)].remove(instance, gone_);
 }

@@ -50,18 +50,22 @@ class prediction_index {
   ~prediction_index();
   const prediction_settings& how() const { return how_; }
 
-  // --- writer; times never go back ---
+  // --- writer ---
   /// Takes the engines' sizes and health from the topology. Forgets what was predicted of engines that are gone or
   /// down, and of those whose process was replaced: their caches are empty.
   void follow(const topology& present);
-  /// A prompt goes to an engine. Returns how many of its leading blocks were predicted there before. Engines that
-  /// the topology did not show are left out.
-  std::uint32_t record(std::string_view model, fb::KeyMode mode, std::string_view instance,
-                       std::span<const block_key> chain, clock_point now);
-  /// It went elsewhere after all: takes back what record() at that time has added from `first` on, but for what
-  /// others have confirmed since.
+  struct recorded {
+    /// Leading blocks that were predicted there before.
+    std::uint32_t had = 0;
+    /// `now`, or just after the record before: no two records have the same, for withdraw() tells them apart by it.
+    clock_point at;
+  };
+  /// A prompt goes to an engine. Engines that the topology did not show are left out.
+  recorded record(std::string_view model, fb::KeyMode mode, std::string_view instance, std::span<const block_key> chain,
+                  clock_point now);
+  /// It went elsewhere after all: takes back what that record() has added, but for what others have confirmed since.
   void withdraw(std::string_view model, fb::KeyMode mode, std::string_view instance, std::span<const block_key> chain,
-                std::uint32_t first, clock_point recorded_at);
+                recorded what);
   void expire(clock_point now);
 
   struct counters {
@@ -114,6 +118,7 @@ class prediction_index {
   published<store_map> published_;
   counters count_;
   clock_point next_expiry_;
+  clock_point last_record_;
   std::vector<block_key> gone_;  // scratch
 };
 

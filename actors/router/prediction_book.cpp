@@ -8,7 +8,7 @@ std::uint64_t prediction_book::cost(const entry& e) {
          e.keys.capacity() * sizeof(e.keys[0]);
 }
 
-void prediction_book::withdraw(const entry& e) { index_.withdraw(e.model, e.mode, e.instance, e.keys, e.had, e.at); }
+void prediction_book::withdraw(const entry& e) { index_.withdraw(e.model, e.mode, e.instance, e.keys, e.made); }
 
 void prediction_book::erase(position at) {
   bytes_ -= cost(*at);
@@ -24,10 +24,10 @@ void prediction_book::routed(std::string_view request_id, std::string_view model
     if (known->second->instance != instance) withdraw(*known->second);
     erase(known->second);
   }
-  const auto had = index_.record(model, mode, instance, keys, now);
+  const auto made = index_.record(model, mode, instance, keys, now);
   if (request_id.empty()) return;
   const auto at = entries_.insert(entries_.end(), {std::string(request_id), std::string(model), std::string(instance),
-                                                   mode, had, now, std::move(keys)});
+                                                   mode, made, std::move(keys)});
   by_id_.emplace(at->request_id, at);
   bytes_ += cost(*at);
   while (entries_.size() > bounds_.max_open || bytes_ > bounds_.max_bytes) {
@@ -48,7 +48,7 @@ void prediction_book::finished(std::string_view request_id, std::string_view ins
 }
 
 void prediction_book::expire(clock_point now) {
-  while (!entries_.empty() && entries_.front().at + index_.how().ttl <= now) erase(entries_.begin());
+  while (!entries_.empty() && entries_.front().made.at + index_.how().ttl <= now) erase(entries_.begin());
 }
 
 }  // namespace infernex::router

@@ -10,6 +10,12 @@
 
 namespace infernex::router {
 
+/// Who has computed a request that ended with this status at this engine: nobody, if it ended in an error. A prediction
+/// that outlived its engine's 429 would draw the retry back there.
+inline std::string_view computed_by(std::string_view instance, unsigned status) {
+  return status >= 400 ? std::string_view{} : instance;
+}
+
 /// Which open request made which prediction, so that it can follow the request when that is served elsewhere, or
 /// nowhere. Bounded by number and bytes: above, the oldest can no longer follow. One owner; the index must outlive
 /// it.
@@ -26,7 +32,7 @@ class prediction_book {
   /// Records the prediction; one that the same request made elsewhere is withdrawn.
   void routed(std::string_view request_id, std::string_view model, fb::KeyMode mode, std::string_view instance,
               std::vector<prediction_index::block_key> keys, clock_point now);
-  /// The request has ended, served by `instance` (empty: by nobody).
+  /// The request has ended, computed by `instance` (empty: by nobody; see computed_by).
   void finished(std::string_view request_id, std::string_view instance, clock_point now);
   /// Requests nobody has reported the end of are forgotten once their predictions have expired.
   void expire(clock_point now);
@@ -42,9 +48,7 @@ class prediction_book {
     std::string model;
     std::string instance;
     fb::KeyMode mode;
-    /// Leading blocks that were predicted there anyway.
-    std::uint32_t had;
-    clock_point at;
+    prediction_index::recorded made;
     std::vector<prediction_index::block_key> keys;
   };
   using position = std::list<entry>::iterator;

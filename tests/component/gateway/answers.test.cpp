@@ -7,6 +7,7 @@ using behaviour = fake_engine::behaviour;
 TEST_CASE("a whole answer comes through unchanged, with the gateway's headers") {
   fake_engine e0("e0");
   gateway_fixture g;
+  g.kv_health = fb::KvHealth::Live;
   g.add({&e0});
   fake_router router(*g.outside, {{"e0", e0.url(), 2}});
   const auto answer =
@@ -26,8 +27,8 @@ TEST_CASE("a whole answer comes through unchanged, with the gateway's headers") 
   CHECK(seen.ends_with("\n" + gateway_fixture::chat_body()));
   CHECK(router.last_keys().size() == 2);  // 33 tokens, 16 a block, the last token is never cached
   CHECK(g.metric("infernex_gateway_requests_total{code=\"200\"}") == 1);
-  CHECK(g.metric("infernex_gateway_predicted_cached_tokens_total") == 32);
-  CHECK(g.metric("infernex_gateway_cached_tokens_total") == 32);
+  CHECK(g.metric("infernex_gateway_predicted_cached_tokens_total{by=\"index\"}") == 32);
+  CHECK(g.metric("infernex_gateway_cached_tokens_total{by=\"index\"}") == 32);
   CHECK(g.metric("infernex_gateway_in_flight_requests") == 0);
 }
 
@@ -35,6 +36,7 @@ TEST_CASE("a stream comes through event by event and ends properly") {
   fake_engine e0("e0");
   e0.answers = behaviour::stream;
   gateway_fixture g;
+  g.kv_health = fb::KvHealth::Live;
   g.add({&e0});
   fake_router router(*g.outside, {{"e0", e0.url(), 2}});
   const auto answer = g.chat(R"(,"stream":true)");
@@ -44,7 +46,7 @@ TEST_CASE("a stream comes through event by event and ends properly") {
   CHECK(!header(answer, "x-request-id").empty());
   CHECK(answer.body == event_role + event_text + event_usage + event_done);
   CHECK(g.metric("infernex_gateway_ttft_seconds_count") == 1);
-  CHECK(g.metric("infernex_gateway_cached_tokens_total") == 32);
+  CHECK(g.metric("infernex_gateway_cached_tokens_total{by=\"index\"}") == 32);
 }
 
 TEST_CASE("both spellings of hermes-router's path, completions, and the list of models") {

@@ -57,6 +57,7 @@ class gateway_fixture {
     a.state = state;
     a.reason = state == fb::EngineState::Ready ? "healthy" : "weights are being loaded";
     a.engine_epoch = 7;
+    a.kv_health = kv_health;
     a.block_size = 16;
     a.max_model_len = 4096;
     if (rank) a.data_parallel_rank = *rank;
@@ -105,6 +106,8 @@ class gateway_fixture {
     return std::stod(page.substr(page.find(' ', at + 1 + line_start.size())));
   }
 
+  /// What engines announce of their KV events.
+  fb::KvHealth kv_health = fb::KvHealth::Absent;
   metrics_registry metrics;
   nats_server nats;
   std::unique_ptr<bus> outside;

@@ -36,7 +36,7 @@ TEST_CASE("embedded: without KV events a prompt goes where its like went before,
     CHECK(header(answer, "x-infernex-decision").find("predicted 2 of 2 blocks") != std::string::npos);
   }
   CHECK(g.metric("infernex_gateway_decisions_by_prediction_total") == 6);
-  CHECK(g.metric("infernex_gateway_predicted_cached_tokens_total") == 6 * 32);
+  CHECK(g.metric("infernex_gateway_predicted_cached_tokens_total{by=\"prediction\"}") == 6 * 32);
   CHECK(eventually([&] {
     return g.metric("infernex_gateway_instance_cached_tokens_total{by=\"prediction\",instance=\"" + first + "\"}") ==
            6 * 32;

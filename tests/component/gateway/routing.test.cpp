@@ -74,13 +74,14 @@ TEST_CASE("embedded: the index in the process decides") {
   gateway::settings how;
   how.router = gateway::router_mode::embedded;
   gateway_fixture g(how, index);
+  g.kv_health = fb::KvHealth::Live;
   g.add({&e0, &e1});
   for (int i = 0; i < 4; ++i) {
     const auto answer = g.chat();
     CHECK(answer.status == 200);
     CHECK(header(answer, "x-infernex-endpoint") == "e1");
   }
-  CHECK(g.metric("infernex_gateway_predicted_cached_tokens_total") == 4 * 32);
+  CHECK(g.metric("infernex_gateway_predicted_cached_tokens_total{by=\"index\"}") == 4 * 32);
   CHECK(g.metric("infernex_gateway_route_fallbacks_total") == 0);
 }
 
@@ -104,6 +105,7 @@ TEST_CASE("embedded needs an index") {
 TEST_CASE("routers are told what is in flight, and what has ended") {
   fake_engine e0("e0");
   gateway_fixture g;
+  g.kv_health = fb::KvHealth::Live;
   std::mutex guard;
   std::vector<std::unique_ptr<fb::RequestLifeT>> seen;
   auto listening = g.outside->subscribe(g.outside->names().any_request_life(), {lane::stream, {}, 1024},

@@ -161,3 +161,17 @@ TEST_CASE("a message that could not be sent gives back what is said only once, a
   CHECK(l.dropped() == 1);
   CHECK(l.take(false, start)[0].started == std::vector<std::string>{"a", "b", "r5"});
 }
+
+TEST_CASE("a message that is too large loses its records, counted, and keeps its totals") {
+  life l("g", 1);
+  l.apply(placed("m", "e0", "r1", 10, 1), start);
+  l.apply(ended("m", "r0"), start);
+  l.apply(ended("m", "r2"), start);
+  auto message = std::move(l.take(false, start)[0]);
+  l.drop_records(message);
+  CHECK(l.dropped() == 3);
+  CHECK(message.started.empty());
+  CHECK(message.finished.empty());
+  REQUIRE(message.in_flight.size() == 1);
+  CHECK(message.in_flight[0]->requests == 1);
+}

@@ -55,11 +55,16 @@ TEST_CASE("more reported than predicted is a drift as well; a few strange reques
   }
 }
 
-TEST_CASE("engines are told apart, and bounded") {
+TEST_CASE("engines are told apart, and bounded: a new one is watched in the place of the longest unheard") {
   parity_drift d({0.3, 20, 0.95, 256, 2});
   after(d, 30, 1000, 1000, "e0");
   CHECK(after(d, 30, 1000, 0, "e1").size() == 1);
   CHECK(after(d, 30, 1000, 1000, "e0").empty());
-  CHECK(after(d, 30, 1000, 0, "e2").empty());
-  CHECK(d.ignored() == 30);
+  CHECK(d.evicted() == 0);
+  CHECK(after(d, 30, 1000, 0, "e2").size() == 1);  // instead of e1
+  CHECK(d.evicted() == 1);
+  CHECK(after(d, 1, 1000, 1000, "e0").empty());
+  CHECK(d.evicted() == 1);
+  CHECK(after(d, 30, 1000, 0, "e1").size() == 1);  // forgotten, so told anew
+  CHECK(d.evicted() == 2);
 }

@@ -144,3 +144,22 @@ TEST_CASE("cached tokens: blocks of tokens as they are, pieces of text as their 
   CHECK(cached_tokens(r, 2, std::nullopt) == 256);
   CHECK(cached_tokens(r, 9, 1'000) == 1'000);
 }
+
+TEST_CASE("parity expects what the choice rests on, and nothing of an engine that the index cannot know") {
+  candidate c;
+  c.overlap_blocks = 3;
+  c.predicted_blocks = 5;
+  router::endpoint at;
+  CHECK_FALSE(expected_blocks(c, true, &at));  // no KV events: its zero, or its rest, says nothing
+  CHECK_FALSE(expected_blocks(c, true, nullptr));
+  at.kv_health = fb::KvHealth::Replaying;
+  CHECK_FALSE(expected_blocks(c, true, &at));
+  at.kv_health = fb::KvHealth::Live;
+  CHECK(expected_blocks(c, true, &at) == 3U);
+  CHECK_FALSE(expected_blocks(c, false, &at));
+  c.by_prediction = true;
+  CHECK(expected_blocks(c, true, &at) == 5U);
+  CHECK(expected_blocks(c, false, nullptr) == 5U);
+  c.overlap_blocks = 8;  // more, but on a tier where it is worth less
+  CHECK(expected_blocks(c, true, &at) == 5U);
+}

@@ -99,6 +99,12 @@ TEST_CASE("a KV manager is read by the names of older routers, and its mistakes 
   CHECK(lines[0].starts_with("node.yaml:3:10: router.kvmanager.url: "));
   CHECK(lines[1].starts_with("node.yaml:4:5: router.kvmanager.matchpath: "));
   CHECK(mistakes_of("router:\n  kvmanager: {port: 1}\n", read).size() == 1);
+  // A gateway of the same file would not wait for this router; without one, nobody can know.
+  const std::string slow = "router:\n  kvmanager: {url: host, max_wait: 300ms}\n";
+  CHECK(mistakes_of(slow, read).empty());
+  REQUIRE(mistakes_of("gateway: {}\n" + slow, read).size() == 1);
+  CHECK(mistakes_of("gateway: {}\n" + slow, read)[0].find("router.kvmanager.max_wait: ") != std::string::npos);
+  CHECK(mistakes_of("gateway: {route_timeout: 400ms}\n" + slow, read).empty());
   node_settings none;
   CHECK(mistakes_of("router: {}\n", none).empty());
   CHECK_FALSE(none.router.kvmanager);

@@ -30,6 +30,16 @@ TEST_CASE("the question carries every chain, its keys as hex digits") {
   CHECK(json::parse(kvmanager_question(question_of({}))).at("block_keys").as_array().empty());
 }
 
+TEST_CASE("the older routers' time-out of a second does not outlast the gateway's patience") {
+  kvmanager_settings how;
+  CHECK(wait_of(how) == std::chrono::milliseconds(100));
+  how.timeout = std::chrono::milliseconds(40);
+  CHECK(wait_of(how) == how.timeout);
+  how.timeout = std::chrono::seconds(2);
+  how.max_wait = std::chrono::seconds(1);
+  CHECK(wait_of(how) == how.max_wait);
+}
+
 TEST_CASE("the answer reads as an indexer's on the bus") {
   const auto answer = read_kvmanager_answer(200, R"({"model":"m","matches":[{"instances":[
       {"instance":"e0","blocks":5,"device_blocks":2,"host_blocks":3,"url":null}]},{"instances":[]}],

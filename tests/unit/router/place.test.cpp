@@ -233,6 +233,22 @@ TEST_CASE("a request that ends elsewhere takes its prediction along, and its res
   CHECK(next.choices[0]->predicted_blocks == 4);
 }
 
+TEST_CASE("an engine that refused a request is not predicted to have computed it") {
+  setup s;
+  const auto q = setup::query("m", {4});
+  const auto chosen = s.places.place(*message(q), {nullptr, "-"}, now).choices[0]->instance;
+  CHECK(s.predicted.count().entries == 4);
+  fb::RequestLifeT life;
+  life.model = "m";
+  auto& end = *life.finished.emplace_back(std::make_unique<fb::FinishedT>());
+  end.request_id = "r1";
+  end.instance = chosen;
+  end.status = 429;
+  s.places.on_life(*message(life), now);
+  CHECK(s.predicted.count().entries == 0);
+  CHECK(s.routed.open() == 0);
+}
+
 TEST_CASE("tiers and ranks travel with the candidates") {
   setup s;
   fb::EngineAnnounceT m;

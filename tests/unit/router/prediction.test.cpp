@@ -42,7 +42,7 @@ struct setup {
   }
   endpoint& engine(std::size_t i) { return engines.models["m"].endpoints[i]; }
   std::uint32_t record(const char* instance, const keys& of, fb::KeyMode mode = token) {
-    return all.record("m", mode, instance, of, now);
+    return all.record("m", mode, instance, of, now).had;
   }
   std::uint32_t blocks(std::string_view instance, const keys& of, fb::KeyMode mode = token) {
     for (const auto& m : lookups.lookup("m", mode, of))
@@ -232,13 +232,28 @@ TEST_CASE("a request that is served elsewhere takes its prediction along, but no
   CHECK(s.blocks("e0", chain(1, 2)) == 2);
 }
 
+TEST_CASE("of requests placed at one time, one that nobody served takes back nothing that others rest on") {
+  setup s;
+  prediction_book book(s.all);
+  for (int i = 0; i < 30; ++i) book.routed(std::to_string(i), "m", token, "e0", chain(1, 4), s.now);
+  book.finished("0", "", s.now);
+  CHECK(s.blocks("e0", chain(1, 4)) == 4);
+  for (int i = 1; i < 30; ++i) book.finished(std::to_string(i), "e0", s.now);
+  CHECK(s.blocks("e0", chain(1, 4)) == 4);
+  // Times that go back do not confuse it either.
+  book.routed("a", "m", token, "e1", chain(1, 4), s.now);
+  book.routed("b", "m", token, "e1", chain(1, 2), s.now - 1ms);
+  book.finished("a", "", s.now);
+  CHECK(s.blocks("e1", chain(1, 4)) == 2);
+}
+
 TEST_CASE("requests whose end nobody reports are forgotten, and a bound forgets the oldest") {
   setup s;
   prediction_book book(s.all, {3, 1 << 20});
   for (const auto* id : {"a", "b", "c", "d"}) book.routed(id, "m", token, "e0", chain(1, 4), s.now);
   CHECK(book.open() == 3);
   CHECK(book.shed() == 1);
-  s.now += 120s;
+  s.now += 120s + 1us;  // their times are nanoseconds apart
   book.expire(s.now);
   CHECK(book.open() == 0);
   CHECK(book.bytes() == 0);
