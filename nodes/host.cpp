@@ -46,6 +46,7 @@ result<std::unique_ptr<role>> start_agents(runtime& shared, const node_settings&
   if (!started) return started.failure();
   registered.add = [&agents = **started](const discovery::engine_descriptor& engine) { return agents.add(engine); };
   registered.remove = [&agents = **started](const std::string& instance) { return agents.remove(instance); };
+  registered.follows = [&agents = **started](const std::string& instance) { return agents.follows(instance); };
   return std::unique_ptr<role>(*std::move(started));
 }
 

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 
+#include "actors/indexer/index_name.hpp"
 #include "actors/indexer/kv_text.hpp"
 #include "nodes/commands.hpp"
 #include "nodes/fetch.hpp"
@@ -58,13 +59,20 @@ result<std::string> question_of(const kv_options& how) {
     return error{errc::not_found, how.prompt_file + " (is it there, and not empty?)"};
   json::object question;
   question["explain"] = true;
-  question["model"] = how.model;
   if (how.model.empty()) {
     const auto page = fetch("GET", how.url, "/sources", {}, timeout);
     if (!page) return page.failure();
     const auto model = indexer::only_model(*page);
     if (!model) return model.failure();
-    question["model"] = *model;
+    // Sources are listed by the names of their indexes.
+    const auto names = indexer::split_index_name(*model);
+    question["model"] = names.model;
+    question["tenant"] = names.tenant;
+  } else if (const auto names = indexer::split_index_name(how.model); how.tenant.empty()) {
+    question["model"] = names.model;  // as `kv top` shows it
+    question["tenant"] = names.tenant;
+  } else {
+    question["model"] = how.model;
   }
   if (!how.tenant.empty()) question["tenant"] = how.tenant;
   if (!how.adapter.empty()) question["lora_name"] = how.adapter;

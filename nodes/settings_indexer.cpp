@@ -24,7 +24,8 @@ void read_indexer(config::section at, indexer::settings& into) {
       .read("ready_patience", into.ready.patience, 0ms, 1h)
       .read_bytes("max_body_bytes", into.max_body_bytes, 1 << 10, 1 << 30)
       .read("request_timeout", into.request_timeout, 10ms, 10min)
-      .read("max_registered", into.max_registered, 0, 4'096);
+      .read("max_registered", into.max_registered, 0, 4'096)
+      .read("allow_register", into.allow_register);
   into.engines.forget = into.tracking.sync.forget;
   into.index.per_model.max_bytes = into.index.max_bytes;
 }

@@ -33,6 +33,8 @@ struct engine_descriptor {
   std::uint32_t data_parallel_size = 1;
   /// The rank this is, of an engine that was expanded into its ranks.
   std::optional<std::uint32_t> data_parallel_rank;
+  /// False: requests must not be sent to it, whatever its state.
+  bool routable = true;
 
   friend bool operator==(const engine_descriptor&, const engine_descriptor&) = default;
 };

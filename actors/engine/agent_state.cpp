@@ -30,7 +30,7 @@ void announce(agent_state& state) {
   publish_deltas(state);
   auto message = state.book->announcement();
   if (!message) return;
-  if (state.engine.url.empty()) say_unroutable(*message);
+  say_unroutable(state.engine, *message);
   publish(state, state.world->process.messages.names().announce(message->model, message->instance), *message);
   state.metrics->announcements.Increment();
 }

@@ -21,6 +21,9 @@ class agents : public role {
   /// Ends such an agent, and announces its engine as Down, so that every index forgets its blocks at once. False: no
   /// engine of that name was added. Thread-safe, does not block.
   virtual bool remove(const std::string& instance) = 0;
+  /// Whether such an agent is kept running. One that ends too often is given up, and its engine announced as Down.
+  /// Thread-safe.
+  virtual bool follows(const std::string& instance) const = 0;
 };
 
 struct agents_limits {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "actors/discovery/static_list.hpp"
 #include "actors/engine/actor.hpp"
 #include "actors/engine/agents.hpp"
+#include "actors/engine/epoch_source.hpp"
 #include "actors/runtime/http/admin.hpp"
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/supervisor.hpp"
@@ -24,26 +26,45 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count());
 }
 
-/// The process's epoch for the first incarnation of an agent, a later one for each that follows, since its
-/// sequences begin anew.
-class agent_epochs {
- public:
-  explicit agent_epochs(std::uint64_t first) : next_(first) {}
-  std::uint64_t take() {
-    const auto epoch = next_;
-    next_ = std::max(now_ns(), epoch + 1);
-    return epoch;
-  }
-
- private:
-  std::uint64_t next_;
+/// Engines that were added, for callers and for the supervisors of their agents.
+struct added_engines {
+  struct entry {
+    engine_descriptor engine;
+    supervisor_actor supervisor;
+    /// Tells it from one that was added before under the same name.
+    std::uint64_t number = 0;
+  };
+  std::mutex guard;
+  std::map<std::string, entry> all;
+  std::uint64_t count = 0;
 };
+
+/// Says of an engine that is no longer followed what a new agent would that finds it gone.
+void announce_end(bus& messages, const engine_descriptor& engine, std::uint64_t epoch) {
+  fb::EngineAnnounceT last;
+  last.origin = std::make_unique<fb::OriginT>();
+  last.origin->id = "agent/" + engine.instance;
+  last.origin->epoch = epoch;
+  last.origin->sequence = 1;
+  last.model = engine.model;
+  last.instance = engine.instance;
+  last.url = engine.url;
+  last.role = engine.role;
+  last.state = fb::EngineState::Down;
+  last.reason = "no longer followed";
+  if (messages.publish(messages.names().announce(engine.model, engine.instance), encode(last)) != errc::none)
+    log::warn("an engine's end could not be announced", {{"instance", engine.instance}});
+}
 
 class running_agents final : public agents {
  public:
   running_agents(runtime& process, const settings& with, agents_limits limits, std::unique_ptr<http::server> admin,
                  std::shared_ptr<http::io_threads> threads)
-      : process_(process), limits_(limits), threads_(std::move(threads)), admin_(std::move(admin)) {
+      : process_(process),
+        limits_(limits),
+        threads_(std::move(threads)),
+        admin_(std::move(admin)),
+        epochs_(std::make_shared<epoch_source>(process.epoch)) {
     // Announces its own end: when the last agent has let go of the world, nothing of ours runs any more.
     world_.reset(
         new agent_world{process, std::make_shared<const settings>(with), threads_, std::make_shared<zmq::context_t>(1)},
@@ -61,33 +82,39 @@ class running_agents final : public agents {
   ~running_agents() override { stop(std::chrono::seconds(5)); }
 
   error add(const engine_descriptor& engine) override {
-    const std::lock_guard lock(guard_);
+    const std::lock_guard lock(added_->guard);
     if (!world_) return {errc::cancelled, "this process is ending"};
     if (auto problem = check(engine); problem.code != errc::none) return problem;
     names_.insert(engine.instance);
-    // One that cannot be kept running is given up alone: others are not to suffer for what a caller registered.
-    added_.emplace(engine.instance,
-                   added{engine, spawn_supervisor(process_.system, process_.metrics, {child_of(engine, now_ns())})});
+    const auto number = ++added_->count;
+    auto supervisor = spawn_supervisor(process_.system, process_.metrics, {child_of(engine, epochs_->take(now_ns()))},
+                                       {}, given_up(engine, number));
+    added_->all.emplace(engine.instance, added_engines::entry{engine, std::move(supervisor), number});
     return {};
   }
 
   bool remove(const std::string& instance) override {
-    const std::lock_guard lock(guard_);
-    const auto it = added_.find(instance);
-    if (it == added_.end()) return false;
+    const std::lock_guard lock(added_->guard);
+    const auto it = added_->all.find(instance);
+    if (it == added_->all.end()) return false;
     caf::anon_send_exit(it->second.supervisor, caf::exit_reason::user_shutdown);
-    announce_end(it->second.engine);
-    added_.erase(it);
+    announce_end(process_.messages, it->second.engine, epochs_->take(now_ns()));
+    added_->all.erase(it);
     return true;
+  }
+
+  bool follows(const std::string& instance) const override {
+    const std::lock_guard lock(added_->guard);
+    return added_->all.contains(instance);
   }
 
   void stop(std::chrono::milliseconds deadline) override {
     if (!supervisor_) return;
     const auto until = std::chrono::steady_clock::now() + deadline;
     {
-      const std::lock_guard lock(guard_);
-      for (auto& [name, one] : added_) caf::anon_send_exit(one.supervisor, caf::exit_reason::user_shutdown);
-      added_.clear();
+      const std::lock_guard lock(added_->guard);
+      for (auto& [name, one] : added_->all) caf::anon_send_exit(one.supervisor, caf::exit_reason::user_shutdown);
+      added_->all.clear();
       world_.reset();
     }
     stop_and_wait(process_.system, caf::actor_cast<caf::strong_actor_ptr>(supervisor_), deadline);
@@ -98,16 +125,28 @@ class running_agents final : public agents {
   }
 
  private:
-  struct added {
-    engine_descriptor engine;
-    supervisor_actor supervisor;
-  };
-
-  child_spec child_of(const engine_descriptor& engine, std::uint64_t epoch) const {
+  /// The process's epoch for the first incarnation of an agent of its own, a later one for each that follows, since
+  /// their sequences begin anew.
+  child_spec child_of(const engine_descriptor& engine, std::uint64_t first) const {
     return {"agent/" + engine.instance,
-            [world = world_, engine, epochs = agent_epochs(epoch)](caf::actor_system&) mutable {
-              return caf::actor_cast<caf::strong_actor_ptr>(spawn_agent(world, engine, epochs.take()));
+            [world = world_, engine, epochs = epochs_, epoch = first](caf::actor_system&) mutable {
+              auto agent = caf::actor_cast<caf::strong_actor_ptr>(spawn_agent(world, engine, epoch));
+              epoch = epochs->take(now_ns());
+              return agent;
             }};
+  }
+
+  /// An added engine that cannot be followed is given up alone: others are not to suffer for what a caller registered.
+  /// Called by its supervisor, which may outlive us; what it was given of the world lives as long.
+  std::function<void(const std::string&)> given_up(const engine_descriptor& engine, std::uint64_t number) const {
+    return [world = world_, added = added_, epochs = epochs_, engine, number](const std::string&) {
+      const std::lock_guard lock(added->guard);
+      const auto it = added->all.find(engine.instance);
+      if (it == added->all.end() || it->second.number != number) return;
+      caf::anon_send_exit(it->second.supervisor, caf::exit_reason::user_shutdown);
+      announce_end(world->process.messages, engine, epochs->take(now_ns()));
+      added->all.erase(it);
+    };
   }
 
   error check(const engine_descriptor& engine) const {
@@ -115,31 +154,13 @@ class running_agents final : public agents {
       if (mistake.key != "url" || !engine.url.empty())
         return {errc::invalid_request, mistake.key + ": " + mistake.message};
     if (engine.model.empty()) return {errc::invalid_request, "model: a name is required"};
-    if (fixed_.contains(engine.instance) || added_.contains(engine.instance))
+    if (fixed_.contains(engine.instance) || added_->all.contains(engine.instance))
       return {errc::invalid_request, engine.instance + " is followed already"};
-    if (added_.size() >= limits_.max_added)
+    if (added_->all.size() >= limits_.max_added)
       return {errc::overloaded, "at most " + std::to_string(limits_.max_added) + " engines may be added at once"};
     if (!names_.contains(engine.instance) && names_.size() >= limits_.max_names)
       return {errc::overloaded, "too many different names have been added since this process started"};
     return {};
-  }
-
-  /// Says of an engine that is no longer followed what a new agent would that finds it gone.
-  void announce_end(const engine_descriptor& engine) {
-    fb::EngineAnnounceT last;
-    last.origin = std::make_unique<fb::OriginT>();
-    last.origin->id = "agent/" + engine.instance;
-    last.origin->epoch = now_ns();
-    last.origin->sequence = 1;
-    last.model = engine.model;
-    last.instance = engine.instance;
-    last.url = engine.url;
-    last.role = engine.role;
-    last.state = fb::EngineState::Down;
-    last.reason = "no longer followed";
-    auto& messages = process_.messages;
-    if (messages.publish(messages.names().announce(engine.model, engine.instance), encode(last)) != errc::none)
-      log::warn("an engine's end could not be announced", {{"instance", engine.instance}});
   }
 
   runtime process_;
@@ -149,9 +170,10 @@ class running_agents final : public agents {
   std::shared_ptr<std::promise<void>> ended_ = std::make_shared<std::promise<void>>();
   supervisor_actor supervisor_;
   std::set<std::string> fixed_;
-  std::mutex guard_;
+  std::shared_ptr<epoch_source> epochs_;
+  std::shared_ptr<added_engines> added_ = std::make_shared<added_engines>();
+  // Guarded by that of the added engines.
   std::shared_ptr<const agent_world> world_;
-  std::map<std::string, added> added_;
   std::set<std::string> names_;
 };
 

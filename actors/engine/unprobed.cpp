@@ -9,9 +9,14 @@ probe_result presumed_ready(std::uint64_t wall_ns, std::chrono::steady_clock::ti
   return found;
 }
 
-void say_unroutable(fb::EngineAnnounceT& announcement) {
-  announcement.state = fb::EngineState::Draining;
-  announcement.reason = "followed for its KV events only: its URL is not known";
+void say_unroutable(const engine_descriptor& engine, fb::EngineAnnounceT& announcement) {
+  if (engine.url.empty()) {
+    announcement.state = fb::EngineState::Draining;
+    announcement.reason = "followed for its KV events only: its URL is not known";
+  } else if (!engine.routable && announcement.state == fb::EngineState::Ready) {
+    announcement.state = fb::EngineState::Draining;
+    announcement.reason = "followed for its KV events only: it serves the model under another name";
+  }
 }
 
 }  // namespace infernex::engine

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/engine/probe_result.hpp"
+#include "actors/engine/settings.hpp"
 #include "messages/registry.hpp"
 
 namespace infernex::engine {
@@ -10,7 +11,8 @@ namespace infernex::engine {
 /// What stands for its probes, once, so that its KV events are followed from their start.
 probe_result presumed_ready(std::uint64_t wall_ns, std::chrono::steady_clock::time_point at);
 
-/// Makes its announcement say that no request can be sent to it, although its blocks count.
-void say_unroutable(fb::EngineAnnounceT& announcement);
+/// Makes the announcement of an engine without a URL, or one that is not routable, say that no request can be sent to
+/// it, although its blocks count. Others are left as they are.
+void say_unroutable(const engine_descriptor& engine, fb::EngineAnnounceT& announcement);
 
 }  // namespace infernex::engine

@@ -93,7 +93,7 @@ void show(pointer self, time_point now) {
     totals.keys_refused += model.refused_keys;
   }
   for (const auto& source : page->sources) {
-    totals.exact_sources += source.exact;
+    totals.exact_sources += is_exact(source, facts.engines.find(source.model, source.instance));
     totals.capped_sources += source.state == sync_state::capped;
   }
   facts.metrics.update(totals);
@@ -167,6 +167,7 @@ indexer_actor::behavior_type run(pointer self, std::shared_ptr<indexer_facts> fa
       [self](const bus_changed& change) {
         auto& known = *self->state.facts;
         known.ready.on_bus(change.connected, self->clock().now());
+        known.engines.on_bus(change.connected, self->clock().now());
         after(self, known.sources.on_bus(change.connected, self->clock().now()));
         if (change.connected) ask_announcements(*self->state.messages, known.source_id, known.epoch);
       },

@@ -41,13 +41,15 @@ struct indexer_facts {
 /// Feeds the tracker from the bus, asks agents for snapshots, answers match queries.
 indexer_actor spawn_indexer_actor(const runtime& process, const settings& how, std::shared_ptr<indexer_facts> facts);
 
-/// Who follows engines that are registered over HTTP: `nodes` puts the engine agents of this process behind it. Both
+/// Who follows engines that are registered over HTTP: `nodes` puts the engine agents of this process behind it. All
 /// are called on an HTTP thread and must not block. Empty: nobody does.
 struct registrar {
   /// The descriptor's url may be empty. Errors: invalid_request, overloaded (too many).
   std::function<error(const discovery::engine_descriptor&)> add;
   /// False: no engine of that name was registered so.
   std::function<bool(const std::string& instance)> remove;
+  /// False: it was never added, was removed, or its agent could not be kept running. Empty: what was added is followed.
+  std::function<bool(const std::string& instance)> follows;
 };
 
 /// Starts an indexer: its actor under a supervisor, and its HTTP endpoint if one is configured. It is the

@@ -51,12 +51,18 @@ std::optional<refusal> read_registration(std::string_view text, registration& in
   auto& engine = into.engine;
   engine.kv_events = body.required_text("endpoint");
   engine.kv_replay = body.text("replay_endpoint");
+  // A caller has no say about this machine's own sockets.
+  for (const auto* field : {"endpoint", "replay_endpoint"})
+    if (const auto to = body.text(field); !to.empty() && !to.starts_with("tcp://"))
+      body.complain(field, "an endpoint tcp://host:port is wanted");
   engine.url = body.text("url");
   engine.block_size = body.number("block_size", 1, max_block_size);
   if (body.mistake()) return body.mistake();
   const auto index = index_name(into.names.model, into.names.tenant);
   if (!index) return refusal{400, "modelname, tenant_id: not a pair of names that can be indexed", {}, "modelname"};
   engine.model = *index;
+  // The engine does not know its model by the tenant's name for it.
+  engine.routable = into.names.tenant == default_tenant;
   engine.instance = instance_name(into.id, into.rank);
   for (const auto& mistake : discovery::find_mistakes({&engine, 1})) {
     // Whoever has only events has no endpoint that could be asked.
@@ -98,18 +104,22 @@ std::string render_unregistered(std::span<const registration> removed) {
       json::object{{"status", "unregistered successfully"}, {"removed_instances", std::move(names)}});
 }
 
-std::optional<refusal> read_query(std::string_view text, conductor_query& into) {
+std::optional<refusal> read_query(std::string_view text, query_by by, conductor_query& into) {
   request_body body(text);
   auto& question = into.question;
-  question.by = match_question::form::tokens;
+  question.by = by == query_by::tokens ? match_question::form::tokens : match_question::form::keys;
   question.model = body.required_text("model");
   question.tenant = body.text("tenant_id");
   question.adapter = body.text("lora_name");
   question.salt = body.text("cache_salt");
   question.block_size = body.number("block_size", 1, max_block_size);
   into.instance = body.text("instance_id");
-  if (!body.has("token_ids")) body.complain("token_ids", "is required");
-  question.token_ids = body.tokens("token_ids");
+  const auto* chain = by == query_by::tokens ? "token_ids" : "seq_hashes";
+  if (!body.has(chain)) body.complain(chain, "is required");
+  if (by == query_by::tokens)
+    question.token_ids = body.tokens(chain);
+  else
+    question.chains.lists = {body.hashes(chain)};
   if (body.mistake()) return body.mistake();
   auto index = index_name(question.model, question.tenant);
   if (!index) return refusal{400, "model, tenant_id: not a pair of names that can be indexed", {}, "model"};
@@ -132,6 +142,7 @@ std::string render_query(const conductor_query& query, std::span<const match_row
     std::uint64_t any = 0;
     std::uint64_t device = 0;
     std::uint64_t host = 0;
+    std::uint64_t disk = 0;
     std::map<std::uint32_t, std::uint64_t> ranks;
   };
   const auto size = std::uint64_t{query.question.block_size.value_or(0)};
@@ -142,7 +153,9 @@ std::string render_query(const conductor_query& query, std::span<const match_row
     auto& of = found[name.id];
     of.any = std::max(of.any, row.blocks * size);
     of.device = std::max(of.device, row.device_blocks * size);
-    of.host = std::max(of.host, row.host_blocks * size);
+    // A tier from which nothing would come is not shown as holding something.
+    if (row.host_blocks > row.device_blocks) of.host = std::max(of.host, row.host_blocks * size);
+    if (row.blocks > row.host_blocks) of.disk = std::max(of.disk, row.blocks * size);
     of.ranks[name.rank] = std::max(of.ranks[name.rank], row.blocks * size);
   }
   json::object instances;
@@ -150,7 +163,7 @@ std::string render_query(const conductor_query& query, std::span<const match_row
     json::object ranks;
     for (const auto& [rank, tokens] : of.ranks) ranks[std::to_string(rank)] = tokens;
     instances[{id.data(), id.size()}] = {
-        {"longest_matched", of.any}, {"GPU", of.device}, {"DP", std::move(ranks)}, {"CPU", of.host}, {"DISK", of.any}};
+        {"longest_matched", of.any}, {"GPU", of.device}, {"DP", std::move(ranks)}, {"CPU", of.host}, {"DISK", of.disk}};
   }
   const auto& tenant = query.question.tenant;
   json::object out;

@@ -38,12 +38,15 @@ std::optional<refusal> read_unregistration(std::string_view body, unregistration
 /// `{"status":…,"removed_instances":["id|tenant|rank",…]}`.
 std::string render_unregistered(std::span<const registration> removed);
 
-/// `POST /query`: as a match question by token ids, with the instance that alone is asked for, if one is.
+/// What a query gives: a prompt's tokens (`POST /query`), or its block keys (`POST /query_by_hash`, `seq_hashes`).
+enum class query_by : std::uint8_t { tokens, hashes };
+
+/// As a match question, with the instance that alone is asked for, if one is.
 struct conductor_query {
   match_question question;
   std::string instance;
 };
-std::optional<refusal> read_query(std::string_view body, conductor_query& into);
+std::optional<refusal> read_query(std::string_view body, query_by by, conductor_query& into);
 
 /// An instance with data-parallel ranks is one instance of each rank's name, `<id>-dp<rank>`.
 struct ranked_name {
@@ -53,7 +56,8 @@ struct ranked_name {
 ranked_name split_rank(std::string_view instance);
 
 /// `{"<tenant>":{"<id>":{"longest_matched":…,"GPU":…,"DP":{"<rank>":…},"CPU":…,"DISK":…}}}`, all in tokens: the longest
-/// leading part on any tier; on the device; by rank; on the device or host; on any tier. Of the best rank each.
+/// leading part on any tier; on the device; by rank; on the device or host; on any tier. CPU and DISK are 0 where no
+/// block of the part has to come from there. Of the best rank each.
 /// Precondition: the question's block size is settled.
 std::string render_query(const conductor_query& query, std::span<const match_row> rows);
 

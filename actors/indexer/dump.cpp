@@ -99,6 +99,7 @@ std::string dump_text::keys(const std::vector<block_key>& some) {
   std::string out;
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(some.size(), left_));
   left_ -= taken;
+  cut_ = cut_ || taken < some.size();
   out.reserve(taken * 19);
   for (std::size_t i = 0; i < taken; ++i) {
     char digits[24];
@@ -111,7 +112,7 @@ std::string dump_text::keys(const std::vector<block_key>& some) {
 }
 
 std::string dump_text::tail() const {
-  return "],\"keys\":" + std::to_string(about_.limit - left_) + ",\"complete\":" + (full() ? "false" : "true") + "}";
+  return "],\"keys\":" + std::to_string(about_.limit - left_) + ",\"complete\":" + (cut_ ? "false" : "true") + "}";
 }
 
 }  // namespace infernex::indexer

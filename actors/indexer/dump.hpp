@@ -36,14 +36,16 @@ class dump_text {
   /// At most what the limit leaves.
   std::string keys(const std::vector<block_key>& some);
   std::string end_instance() const { return "]}"; }
-  /// Not complete once the limit was reached.
+  /// Not complete if there were keys beyond the limit.
   std::string tail() const;
 
-  bool full() const { return left_ == 0; }
+  /// There was a key beyond the limit: whatever else comes is not taken.
+  bool cut() const { return cut_; }
 
  private:
   const dump_question& about_;
   std::uint64_t left_;
+  bool cut_ = false;
   bool first_instance_ = true;
   bool first_key_ = true;
 };

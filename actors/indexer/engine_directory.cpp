@@ -1,6 +1,7 @@
 #include "actors/indexer/engine_directory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "messages/view.hpp"
 
@@ -80,21 +81,29 @@ void engine_directory::on_announce(const fb::EngineAnnounce& message, time_point
 }
 
 void engine_directory::on_tick(time_point now) {
+  if (!bus_connected_) return;
   std::size_t gone = 0;
-  for (auto& [name, engines] : models_)
-    gone += std::erase_if(engines, [&](const auto& one) { return now - one.second.heard >= limits_.forget; });
+  for (auto& [name, of_model] : models_)
+    gone += std::erase_if(of_model, [&](const auto& one) { return now - one.second.heard >= limits_.forget; });
   std::erase_if(models_, [](const auto& model) { return model.second.empty(); });
   size_ -= gone;
   if (gone != 0) list_.reset();
 }
 
+void engine_directory::on_bus(bool connected, time_point now) {
+  const bool back = !std::exchange(bus_connected_, connected) && connected;
+  if (!back) return;
+  for (auto& [name, of_model] : models_)
+    for (auto& [instance, of] : of_model) of.heard = now;
+}
+
 std::shared_ptr<const engine_list> engine_directory::list() {
   if (list_) return list_;
   auto all = std::make_shared<engine_list>();
-  for (const auto& [name, engines] : models_) {
+  for (const auto& [name, of_model] : models_) {
     auto& model = all->models[name];
-    model.engines.reserve(engines.size());
-    for (const auto& [instance, of] : engines) model.engines.push_back(of.entry);
+    model.engines.reserve(of_model.size());
+    for (const auto& [instance, of] : of_model) model.engines.push_back(of.entry);
   }
   return list_ = std::move(all);
 }

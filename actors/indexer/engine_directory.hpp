@@ -26,6 +26,8 @@ struct engine_entry {
   friend bool operator==(const engine_entry&, const engine_entry&) = default;
   /// Whether it can be asked something.
   bool answers() const { return state == fb::EngineState::Ready && !url.empty(); }
+  /// Whether its agent knows everything that it holds.
+  bool shows_all() const { return kv_health == fb::KvHealth::Live; }
   /// Whether its blocks are of use, or may be again in a moment.
   bool holds_blocks() const { return state != fb::EngineState::Down && state != fb::EngineState::Starting; }
 };
@@ -59,8 +61,9 @@ class engine_directory {
   explicit engine_directory(directory_limits limits) : limits_(limits) {}
 
   void on_announce(const fb::EngineAnnounce& message, time_point now);
-  /// Forgets who has been silent for long.
+  /// Forgets who has been silent for long; nobody while the bus is down, for silence then says nothing of the engines.
   void on_tick(time_point now);
+  void on_bus(bool connected, time_point now);
   /// Made anew only if something has changed; never null.
   std::shared_ptr<const engine_list> list();
   /// Null if it is not known.
@@ -82,6 +85,7 @@ class engine_directory {
   std::map<std::string, engines, std::less<>> models_;
   std::size_t size_ = 0;
   std::uint64_t refused_ = 0;
+  bool bus_connected_ = true;
   /// Null: to be made.
   std::shared_ptr<const engine_list> list_;
 };

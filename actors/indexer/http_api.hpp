@@ -6,6 +6,7 @@
 
 #include "actors/indexer/actor.hpp"
 #include "actors/indexer/conductor.hpp"
+#include "actors/indexer/registrations.hpp"
 #include "actors/runtime/http/server.hpp"
 
 namespace infernex::indexer {
@@ -29,10 +30,11 @@ struct api_context {
   registrar registered;
   published<index_page>::reader pages;
   index_set::reader lookups;
-  /// What was registered over HTTP and is followed now; bounded by the registrar.
-  std::vector<registration> registrations;
+  registrations known;
   /// Which engine is asked next for a prompt's tokens.
   std::size_t turn = 0;
+  /// Prompts that engines are asked about now.
+  std::size_t asking = 0;
 
   /// The newest page: an empty one before the first.
   std::shared_ptr<const index_page> page();

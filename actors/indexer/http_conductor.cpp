@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <boost/asio/ip/address.hpp>
 
 #include "actors/indexer/conductor.hpp"
 #include "actors/indexer/http_api.hpp"
@@ -7,45 +7,56 @@
 namespace infernex::indexer {
 namespace {
 
-/// Refused: another agent follows that engine already (two would contradict each other on the bus).
-std::optional<refusal> followed_elsewhere(const registration& wanted, const index_page& page) {
-  const auto* model = page.engines->find(wanted.engine.model);
-  const auto* engine = model ? model->find(wanted.engine.instance) : nullptr;
-  if (!engine || engine->state == fb::EngineState::Down) return std::nullopt;
-  return refusal{409, "instance_id: an engine " + wanted.engine.instance + " of this model is followed already",
-                 "already_registered", "instance_id"};
+refusal refusal_of(const error& problem) {
+  const unsigned status = problem.code == errc::overloaded ? 429 : problem.code == errc::cancelled ? 503 : 400;
+  return {status, problem.detail.empty() ? std::string(describe(problem.code)) : problem.detail, {}, {}};
 }
 
-refusal refusal_of(const error& problem) {
-  const unsigned status = problem.code == errc::overloaded ? 429 : 400;
-  return {status, problem.detail.empty() ? std::string(describe(problem.code)) : problem.detail, {}, {}};
+/// Whoever can register an engine makes this process connect to any address, and routers trust what it is told there.
+bool is_open_to_others(const std::string& address) {
+  boost::system::error_code problem;
+  const auto parsed = http::asio::ip::make_address(address, problem);
+  return problem || !parsed.is_loopback();
 }
 
 std::optional<refusal> enter(api_call& call, registration& wanted) {
   auto& at = call.at;
   if (!at.registered.add)
     return refusal{501, "this process follows no engines of its own: register with an `infernex indexer`", {}, {}};
-  auto& known = at.registrations;
-  const auto same = std::ranges::find_if(
-      known, [&](const registration& one) { return one.engine.instance == wanted.engine.instance; });
-  const auto page = at.page();
-  if (same == known.end()) {
-    if (auto elsewhere = followed_elsewhere(wanted, *page)) return elsewhere;
-    // Keys of one model are made at one block size, whatever a newcomer's own is.
-    if (const auto* model = page->engines->find(wanted.engine.model))
-      if (const auto size = model->block_size()) wanted.engine.block_size = size;
-  } else {
-    wanted.engine.block_size = same->engine.block_size;
-    if (same->engine == wanted.engine) return std::nullopt;  // said twice
-    return refusal{409, "instance_id: " + wanted.engine.instance + " is registered with other endpoints",
-                   "already_registered", "instance_id"};
-  }
+  if (!at.how.allow_register && is_open_to_others(at.how.admin_address))
+    return refusal{403,
+                   "engines are registered over the network only where indexer.allow_register is true",
+                   "registration_not_allowed",
+                   {}};
+  // One whose agent could not be kept running is not there any more.
+  if (at.registered.follows && !at.registered.follows(wanted.engine.instance)) at.known.lost(wanted.engine.instance);
+  auto decided = at.known.decide(wanted, *at.page(), std::chrono::steady_clock::now());
+  if (decided.what != registrations::verdict::add) return std::move(decided.why);
   if (const auto problem = at.registered.add(wanted.engine); problem.code != errc::none) return refusal_of(problem);
   log::info(
       "engine registered",
       {{"instance", wanted.engine.instance}, {"model", wanted.engine.model}, {"endpoint", wanted.engine.kv_events}});
-  known.push_back(wanted);
+  at.known.added(wanted);
   return std::nullopt;
+}
+
+/// The longest leading parts of a chain of keys, by Conductor's names.
+http::task<void> answer_query(api_call& call, query_by by) {
+  conductor_query query;
+  auto problem = read_query(call.in.body, by, query);
+  const auto page = call.at.page();
+  if (!problem) problem = settle_names(query.question, *page->engines);
+  if (problem) {
+    co_await refuse(call.out, *std::move(problem));
+    co_return;
+  }
+  const auto& question = query.question;
+  const auto chain = by == query_by::hashes ? question.chains.lists.at(0) : keys_of(question, question.token_ids, true);
+  const auto found = look_up(call, question.index, chain);
+  const auto rows =
+      sort_matches(found, page->engines->find(question.index), page->sources_of(question.index), std::nullopt);
+  const auto body = render_query(query, rows);
+  co_await answer_json(call.out, body);
 }
 
 }  // namespace
@@ -64,11 +75,8 @@ http::task<void> serve_register(api_call& call) {
 http::task<void> serve_unregister(api_call& call) {
   unregistration unwanted;
   auto problem = read_unregistration(call.in.body, unwanted);
-  auto& known = call.at.registrations;
-  const auto gone = std::stable_partition(known.begin(), known.end(),
-                                          [&](const registration& one) { return problem || !unwanted.names(one); });
-  const std::vector<registration> removed(gone, known.end());
-  known.erase(gone, known.end());
+  std::vector<registration> removed;
+  if (!problem) removed = call.at.known.remove(unwanted, std::chrono::steady_clock::now());
   if (!problem && removed.empty())
     problem = refusal{404, "no engine of that name was registered here", "not_registered", "instance_id"};
   for (const auto& one : removed) {
@@ -82,29 +90,8 @@ http::task<void> serve_unregister(api_call& call) {
     co_await answer_json(call.out, body);
 }
 
-http::task<void> serve_query(api_call& call) {
-  conductor_query query;
-  auto problem = read_query(call.in.body, query);
-  const auto page = call.at.page();
-  if (!problem) problem = settle_names(query.question, *page->engines);
-  if (problem) {
-    co_await refuse(call.out, *std::move(problem));
-    co_return;
-  }
-  const auto chain = keys_of(query.question, query.question.token_ids, true);
-  const auto& index = query.question.index;
-  const auto found = look_up(call, index, chain);
-  const auto rows = sort_matches(found, page->engines->find(index), page->sources_of(index), std::nullopt);
-  const auto body = render_query(query, rows);
-  co_await answer_json(call.out, body);
-}
+http::task<void> serve_query(api_call& call) { co_await answer_query(call, query_by::tokens); }
 
-http::task<void> serve_query_by_hash(api_call& call) {
-  refusal why{501,
-              "engines' own block hashes stay with the agents that follow them and are not indexed: ask /query with "
-              "token_ids, or /match_sort",
-              "not_implemented", "seq_hashes"};
-  co_await refuse(call.out, std::move(why));
-}
+http::task<void> serve_query_by_hash(api_call& call) { co_await answer_query(call, query_by::hashes); }
 
 }  // namespace infernex::indexer

@@ -26,8 +26,10 @@ std::span<const source_status> index_page::sources_of(std::string_view of_model)
 std::size_t waiting_sources(const std::vector<source_status>& sources, const engine_directory& engines) {
   return static_cast<std::size_t>(std::ranges::count_if(sources, [&engines](const source_status& s) {
     const auto* engine = engines.find(s.model, s.instance);
+    if (engine && !engine->holds_blocks()) return false;
+    if (engine && engine->kv_health == fb::KvHealth::Replaying) return true;
     // Where the index is full, nothing more is coming.
-    return !s.exact && s.state != sync_state::capped && (!engine || engine->holds_blocks());
+    return !s.exact && s.state != sync_state::capped;
   }));
 }
 
@@ -37,7 +39,11 @@ std::string_view state_of(const source_status& s, const engine_entry* engine, co
   if (engine && !engine->holds_blocks()) return name(sync_state::down);
   // The page may be older than the silence.
   if (now - s.last_heard >= page.stale_after) return name(sync_state::stale);
-  return name(s.state);
+  if (s.state != sync_state::exact || is_exact(s, engine)) return name(s.state);
+  // It equals what the agent knows, which is not all.
+  if (engine && engine->kv_health == fb::KvHealth::Partial) return "partial";
+  if (engine && engine->kv_health == fb::KvHealth::Absent) return "absent";
+  return name(sync_state::syncing);
 }
 
 }  // namespace
@@ -55,10 +61,11 @@ std::string to_json(const index_page& page, time_point now) {
       if (next->engine_epoch) engine_epoch = *next->engine_epoch;
       const auto* of_model = page.engines ? page.engines->find(m.name) : nullptr;
       const auto* engine = of_model ? of_model->find(next->instance) : nullptr;
-      boost::json::value url, engine_state, reason;
+      boost::json::value url, engine_state, kv_health, reason;
       if (engine) {
         if (!engine->url.empty()) url = engine->url;
         engine_state = fb::EnumNameEngineState(engine->state);
+        kv_health = fb::EnumNameKvHealth(engine->kv_health);
         reason = engine->reason;
       }
       instances.push_back({{"instance", next->instance},
@@ -67,7 +74,7 @@ std::string to_json(const index_page& page, time_point now) {
                            {"host_keys", next->tier_keys[1]},
                            {"disk_keys", next->tier_keys[2]},
                            {"digest", digest},
-                           {"exact", next->exact},
+                           {"exact", is_exact(*next, engine)},
                            {"sequence", next->sequence},
                            {"agent_epoch", next->agent_epoch},
                            {"engine_epoch", engine_epoch},
@@ -75,6 +82,7 @@ std::string to_json(const index_page& page, time_point now) {
                            {"state", state_of(*next, engine, page, now)},
                            {"url", url},
                            {"engine_state", engine_state},
+                           {"kv_health", kv_health},
                            {"reason", reason}});
     }
     models.push_back({{"model", m.name},

@@ -25,27 +25,38 @@ std::int64_t age_ms(const source_status& source, time_point now) {
                                 0);
 }
 
-json::object row_json(const match_row& row, std::uint64_t block_size, std::uint64_t of_tokens, time_point now) {
-  json::object out;
+json::value url_of(const engine_entry* engine) {
+  if (!engine || engine->url.empty()) return nullptr;
+  return json::string(engine->url);
+}
+
+void add_counts(json::object& out, const match_row& row, std::uint64_t block_size) {
   out["instance"] = row.instance;
-  if (row.engine && !row.engine->url.empty())
-    out["url"] = row.engine->url;
-  else
-    out["url"] = nullptr;
   out["matched_tokens"] = row.blocks * block_size;
-  out["hit_rate"] =
-      of_tokens == 0 ? 0.0 : static_cast<double>(row.blocks * block_size) / static_cast<double>(of_tokens);
   out["device_tokens"] = row.device_blocks * block_size;
   out["host_tokens"] = (row.host_blocks - row.device_blocks) * block_size;
   out["disk_tokens"] = (row.blocks - row.host_blocks) * block_size;
   out["blocks"] = row.blocks;
   out["device_blocks"] = row.device_blocks;
   out["host_blocks"] = row.host_blocks;
+}
+
+void add_standing(json::object& out, const engine_entry* engine) {
+  out["url"] = url_of(engine);
+  out["state"] = nullptr;
+  out["kv_health"] = nullptr;
+  if (!engine) return;
+  out["state"] = fb::EnumNameEngineState(engine->state);
+  out["kv_health"] = fb::EnumNameKvHealth(engine->kv_health);
+}
+
+json::object row_json(const match_row& row, std::uint64_t block_size, std::uint64_t of_tokens, time_point now) {
+  json::object out;
+  add_counts(out, row, block_size);
+  out["hit_rate"] =
+      of_tokens == 0 ? 0.0 : static_cast<double>(row.blocks * block_size) / static_cast<double>(of_tokens);
   out["exact"] = row.exact();
-  if (row.engine)
-    out["state"] = fb::EnumNameEngineState(row.engine->state);
-  else
-    out["state"] = nullptr;
+  add_standing(out, row.engine);
   if (row.source)
     out["age_ms"] = age_ms(*row.source, now);
   else
@@ -60,6 +71,12 @@ json::object head_of(const match_question& question) {
   if (!question.adapter.empty()) out["lora_name"] = question.adapter;
   out["block_size"] = *question.block_size;
   return out;
+}
+
+void set_blocks(match_row& row, const match& found) {
+  row.blocks = found.blocks;
+  row.device_blocks = std::min(found.device_blocks, found.blocks);
+  row.host_blocks = std::clamp(found.host_blocks, row.device_blocks, found.blocks);
 }
 
 bool is_before(const match_row& a, const match_row& b) {
@@ -78,9 +95,7 @@ std::vector<match_row> sort_matches(std::span<const match> found, const engine_l
   for (const auto& m : found) {
     auto at = std::ranges::lower_bound(rows, m.instance, {}, &match_row::instance);
     if (at == rows.end() || at->instance != m.instance) at = rows.insert(at, {m.instance, 0, 0, 0, nullptr, nullptr});
-    at->blocks = m.blocks;
-    at->device_blocks = std::min(m.device_blocks, m.blocks);
-    at->host_blocks = std::clamp(m.host_blocks, at->device_blocks, m.blocks);
+    set_blocks(*at, m);
   }
   if (engines)
     for (auto& row : rows) row.engine = engines->find(row.instance);
@@ -89,20 +104,62 @@ std::vector<match_row> sort_matches(std::span<const match> found, const engine_l
   return rows;
 }
 
+std::vector<match_row> best_matches(std::span<const match> found, const engine_list::model* engines,
+                                    std::span<const source_status> sources, std::size_t most) {
+  std::vector<match_row> rows;
+  rows.reserve(found.size());
+  for (const auto& m : found)
+    if (m.blocks != 0) set_blocks(rows.emplace_back(match_row{m.instance}), m);
+  // What is left out is chosen before anything is looked up for it.
+  if (rows.size() > most) {
+    std::ranges::partial_sort(rows, rows.begin() + static_cast<std::ptrdiff_t>(most), is_before);
+    rows.resize(most);
+  }
+  std::erase_if(rows, [&](match_row& row) {
+    const auto at = std::ranges::lower_bound(sources, row.instance, {}, &source_status::instance);
+    if (at == sources.end() || at->instance != row.instance) return true;
+    row.instance = at->instance;
+    row.source = &*at;
+    row.engine = engines ? engines->find(row.instance) : nullptr;
+    return false;
+  });
+  std::ranges::sort(rows, is_before);
+  return rows;
+}
+
+std::size_t rows_of_each(std::size_t chains, std::optional<std::uint32_t> top) {
+  constexpr std::size_t max_rows = 8'192;
+  const auto most = std::max<std::size_t>(1, max_rows / std::max<std::size_t>(1, chains));
+  return top ? std::min<std::size_t>(*top, most) : most;
+}
+
+namespace {
+
+/// Why a block that the index does not show may be there; empty where it is known not to be.
+std::string doubt_of(const match_row& row) {
+  if (row.exact()) return "";
+  if (row.engine && row.engine->kv_health == fb::KvHealth::Replaying) return "its agent is still replaying its events";
+  if (row.engine && row.engine->kv_health == fb::KvHealth::Partial) return "its agent has lost events of it";
+  return "the index is not known to be exact for it";
+}
+
+}  // namespace
+
 std::string why_no_more(const match_row& row, const match_subject& about) {
   if (row.engine && !row.engine->holds_blocks())
     return "the engine is " + std::string(fb::EnumNameEngineState(row.engine->state)) + ": " + row.engine->reason;
   if (row.engine && row.engine->kv_health == fb::KvHealth::Absent) return "it publishes no KV events";
-  const std::string doubt = row.exact() ? "" : "; the index is not known to be exact for it";
-  if (row.blocks < about.chain.size())
-    return "block " + std::to_string(row.blocks) + " (key " + std::string(hex(about.chain[row.blocks])) +
-           ") is not in its cache" + doubt;
-  if (!about.prompt_tokens) return "every block asked for is there" + doubt;
+  const auto doubt = doubt_of(row);
+  if (row.blocks < about.chain.size()) {
+    const auto block =
+        "block " + std::to_string(row.blocks) + " (key " + std::string(hex(about.chain[row.blocks])) + ")";
+    return doubt.empty() ? block + " is not in its cache" : block + " is not known to be in its cache: " + doubt;
+  }
+  if (!about.prompt_tokens) return "every block asked for is there";
   const auto block_size = *about.question.block_size;
   const auto rest = *about.prompt_tokens - about.chain.size() * block_size;
-  return (rest == block_size ? "the last block holds the last token, which is always computed"
-                             : "the last " + std::to_string(rest) + " tokens fill no block") +
-         doubt;
+  return rest == block_size ? "the last block holds the last token, which is always computed"
+                            : "the last " + std::to_string(rest) + " tokens fill no block";
 }
 
 std::string render_match(const match_subject& about, std::span<const match_row> rows, time_point now) {
@@ -131,26 +188,32 @@ std::string render_match(const match_subject& about, std::span<const match_row> 
 }
 
 std::string render_matches(const match_question& question, std::span<const std::vector<match_row>> matches,
-                           std::span<const source_status> sources, time_point now) {
+                           const engine_list::model* engines, std::span<const source_status> sources, time_point now) {
   auto out = head_of(question);
   json::array answers;
-  for (std::size_t i = 0; i < matches.size(); ++i) {
+  for (const auto& rows : matches) {
     json::array instances;
-    const auto tokens = question.chains.lists[i].size() * std::uint64_t{*question.block_size};
-    for (const auto& row : matches[i])
-      if (row.blocks != 0) instances.emplace_back(row_json(row, *question.block_size, tokens, now));
+    for (const auto& row : rows) {
+      json::object one;
+      add_counts(one, row, *question.block_size);
+      instances.emplace_back(std::move(one));
+    }
     json::object answer;
     answer["instances"] = std::move(instances);
     answers.emplace_back(std::move(answer));
   }
   out["matches"] = std::move(answers);
   json::array coverage;
-  for (const auto& source : sources)
-    coverage.push_back({{"instance", source.instance},
-                        {"exact", source.exact},
-                        {"sequence", source.sequence},
-                        {"keys", source.keys},
-                        {"age_ms", age_ms(source, now)}});
+  for (const auto& source : sources) {
+    const auto* engine = engines ? engines->find(source.instance) : nullptr;
+    json::object one{{"instance", source.instance},
+                     {"exact", is_exact(source, engine)},
+                     {"sequence", source.sequence},
+                     {"keys", source.keys},
+                     {"age_ms", age_ms(source, now)}};
+    add_standing(one, engine);
+    coverage.emplace_back(std::move(one));
+  }
   out["coverage"] = std::move(coverage);
   return json::serialize(out);
 }

@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/indexer/engine_directory.hpp"
+#include "actors/indexer/index_page.hpp"
 #include "actors/indexer/kv_index.hpp"
 #include "actors/indexer/match_question.hpp"
-#include "actors/indexer/tracker.hpp"
 
 namespace infernex::indexer {
 
@@ -25,13 +24,21 @@ struct match_row {
   const source_status* source = nullptr;
   const engine_entry* engine = nullptr;
 
-  bool exact() const { return source && source->exact; }
+  bool exact() const { return source && is_exact(*source, engine); }
 };
 
 /// Best first: more blocks, more of them on the device, then on the host; then those whose blocks are known exactly;
 /// then by name. Engines with no blocks are there too: "none" is an answer where the index is exact. At most `top`.
 std::vector<match_row> sort_matches(std::span<const match> found, const engine_list::model* engines,
                                     std::span<const source_status> sources, std::optional<std::uint32_t> top);
+
+/// The best `most` of those that hold something, in that order; engines that the page does not know yet are left out.
+/// Its cost does not grow with the engines that hold nothing. Names are those of `sources`.
+std::vector<match_row> best_matches(std::span<const match> found, const engine_list::model* engines,
+                                    std::span<const source_status> sources, std::size_t most);
+
+/// Rows that each of several chains may have, so that the whole answer is bounded: 8,192 for all, at least one.
+std::size_t rows_of_each(std::size_t chains, std::optional<std::uint32_t> top);
 
 /// What was asked, as the answer repeats it.
 struct match_subject {
@@ -47,10 +54,10 @@ struct match_subject {
 /// `explain`, also the keys of the chain and, for each instance, why no more is matched.
 std::string render_match(const match_subject& about, std::span<const match_row> rows, time_point now);
 
-/// The answer to several chains: `{…,"matches":[{"instances":[…]},…],"coverage":[…]}`, with only the instances that
-/// hold something in each match.
+/// The answer to several chains: `{…,"matches":[{"instances":[…]},…],"coverage":[…]}`. A row has only what the chain
+/// changes; what is true of an instance for all chains is said once, in the coverage.
 std::string render_matches(const match_question& question, std::span<const std::vector<match_row>> matches,
-                           std::span<const source_status> sources, time_point now);
+                           const engine_list::model* engines, std::span<const source_status> sources, time_point now);
 
 /// Why an engine holds no more of the chain than it does, one line for people.
 std::string why_no_more(const match_row& row, const match_subject& about);

@@ -38,6 +38,10 @@ prompt_answer read_prompt_answer(unsigned status, std::string_view body) {
     if (engine::read_token_ids(body, answer.ids)) answer.outcome = prompt_answer::verdict::tokens;
     return answer;
   }
+  if (status == 401 || status == 403) {
+    answer.outcome = prompt_answer::verdict::denied;
+    return answer;
+  }
   const bool is_callers_fault =
       status >= 400 && status < 500 && status != 404 && status != 405 && status != 408 && status != 429;
   if (is_callers_fault) {

@@ -19,10 +19,11 @@ std::string_view name(prompt_step step);
 std::string prompt_body(const match_question& question);
 std::string prompt_path(prompt_step step, const match_question& question);
 
-/// What an engine answered. `absent`: it lacks the endpoint, or failed: the next step or engine may do better;
-/// `refused`: it found the prompt itself wrong, and `message` says why.
+/// What an engine answered. `absent`: it lacks the endpoint (404, 405, 501), or failed (408, 429, 5xx, no tokens): the
+/// next step or engine may do better; `denied`: it refused the credentials it was sent (401, 403): another engine may
+/// not; `refused`: it found the prompt itself wrong (any other 4xx), and `message` says why.
 struct prompt_answer {
-  enum class verdict : std::uint8_t { tokens, absent, refused } outcome = verdict::absent;
+  enum class verdict : std::uint8_t { tokens, absent, denied, refused } outcome = verdict::absent;
   std::vector<std::uint32_t> ids;
   std::string message;
 };

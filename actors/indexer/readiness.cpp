@@ -13,7 +13,8 @@ std::string milliseconds(std::chrono::steady_clock::duration span) {
 }  // namespace
 
 void readiness::on_bus(bool connected, time_point now) {
-  if (!began_) began_ = now;
+  // Patience with sources begins when some can be heard of.
+  if (connected && !began_) began_ = now;
   if (!connected)
     connected_since_.reset();
   else if (!connected_since_)
@@ -21,7 +22,6 @@ void readiness::on_bus(bool connected, time_point now) {
 }
 
 bool readiness::on_sources(std::size_t known, std::size_t waiting, time_point now) {
-  if (!began_) began_ = now;
   if (caught_up_ || !connected_since_) return false;
   if (known > known_) newest_at_ = now;
   known_ = known;

@@ -14,7 +14,7 @@ struct readiness_settings {
   /// The same while none is known at all: longer than engines take to announce themselves in turn (2 s).
   std::chrono::milliseconds listen_alone{2'500};
   /// After this long a replica answers although some source is not exact: an engine that can never be followed must
-  /// not keep the index from being asked about the others.
+  /// not keep the index from being asked about the others. Counted from the first connection to the bus.
   std::chrono::milliseconds patience{30'000};
 };
 

@@ -27,6 +27,9 @@ struct settings {
   std::chrono::milliseconds request_timeout{5'000};
   /// Engines that may be registered over HTTP at once.
   std::uint32_t max_registered = 256;
+  /// Whether engines may be registered where admin_address is not a loopback address. Whoever may register makes this
+  /// process connect to addresses of his choice.
+  bool allow_register = false;
   /// Where the HTTP API (docs/indexer-api.md), /metrics, /healthz and /readyz are served; port 0 takes a free one,
   /// unset serves none.
   std::string admin_address = "127.0.0.1";

@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   indexer::unregistration unwanted;
   indexer::conductor_query query;
   if (!indexer::read_unregistration(text, unwanted) && unwanted.id.empty()) std::abort();
-  if (!indexer::read_query(text, query) && query.question.index.empty()) std::abort();
+  for (const auto by : {indexer::query_by::tokens, indexer::query_by::hashes})
+    if (!indexer::read_query(text, by, query) && query.question.index.empty()) std::abort();
   indexer::dump_question dump;
   if (!indexer::read_dump_question(text, dump) && (dump.index.empty() || dump.limit == 0)) std::abort();
   const auto tokens = indexer::read_prompt_answer(200, text);

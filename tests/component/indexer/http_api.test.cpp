@@ -196,6 +196,8 @@ TEST_CASE("what the HTTP API does not take it refuses in OpenAI's error shape") 
   // The announced engine has no endpoint that renders: nobody listens there.
   refused("POST", "/match_sort", R"({"model":"m","prompt":"hello"})", 503);
   CHECK(call(one.port, "GET", "/sources").json().at("models").at(0).at("instances").at(0).at("state") == "exact");
+  CHECK(call(one.port, "GET", "/dump?model=m&instance=e0").body.find("\"complete\":true}") != std::string::npos);
+  CHECK(refused("GET", "/dump?model=m&instance=other", "", 404).json().at("error").at("code") == "instance_not_found");
 }
 
 TEST_CASE("engines are registered, queried and unregistered by Conductor's names") {
@@ -241,23 +243,48 @@ TEST_CASE("engines are registered, queried and unregistered by Conductor's names
     if (got.status != 200) return false;
     found = got.json();
     return found ==
-           json::parse(R"({"acme":{"a":{"longest_matched":64,"GPU":64,"DP":{"0":16,"1":64},"CPU":64,"DISK":64}}})");
+           json::parse(R"({"acme":{"a":{"longest_matched":64,"GPU":64,"DP":{"0":16,"1":64},"CPU":0,"DISK":0}}})");
   }));
   // Another tenant's keys are others, and its model is not this one.
   CHECK(post("/query", R"({"model":"m","block_size":16,"token_ids":)" + list(ids) + "}").status == 404);
-  CHECK(post("/query_by_hash", R"({"model":"m","seq_hashes":[1],"block_size":16})").status == 501);
+  const auto hashes =
+      R"({"model":"m","tenant_id":"acme","seq_hashes":)" + json::serialize(json::value_from(keys)) + "}";
+  CHECK(post("/query_by_hash", hashes).json() == found);
 
-  // An engine that some agent follows already is not taken over.
   CHECK(post("/unregister", R"({"instance_id":"a","dp_rank":0})").json() ==
         json::parse(R"({"status":"unregistered successfully","removed_instances":["a|acme|0"]})"));
   CHECK(followed.size() == 1);
-  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"a","dp_rank":0})").json().at("error").at("code") ==
-        "already_registered");
+  // What was ended here may come back at once, although the page still shows it; what another follows may not.
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"a","dp_rank":0})").status == 200);
+  CHECK(post("/unregister", R"({"instance_id":"a","dp_rank":0})").status == 200);
+  fake_agent foreign(*world.messages, "m@tenant:acme", "x");
+  CHECK(eventually([&] {
+    foreign.announce();
+    return call(one.port, "GET", "/sources").body.find("\"x\"") != std::string::npos;
+  }));
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"x"})").json().at("error").at("code") == "already_registered");
   CHECK(post("/unregister", R"({"instance_id":"b"})").status == 404);
   CHECK(post("/unregister", R"({"instance_id":"a"})").json().at("removed_instances").as_array().size() == 1);
   CHECK(followed.empty());
   answer_to_add = {errc::overloaded, "at most 2"};
   CHECK(post("/register", "{" + vllm + R"(,"instance_id":"new"})").status == 429);
+  answer_to_add = {errc::cancelled, "ending"};
+  CHECK(post("/register", "{" + vllm + R"(,"instance_id":"new"})").status == 503);
+}
+
+TEST_CASE("engines are registered over the network only if that was allowed") {
+  outside world;
+  indexer::registrar engines;
+  engines.add = [](const discovery::engine_descriptor&) { return error{}; };
+  engines.remove = [](const std::string&) { return true; };
+  const std::string body = R"({"endpoint":"tcp://127.0.0.1:5557","modelname":"m","instance_id":"a"})";
+  for (const bool allowed : {false, true}) {
+    replica one(world.server, "one", engines, [allowed](indexer::settings& how) {
+      how.admin_address = "0.0.0.0";
+      how.allow_register = allowed;
+    });
+    CHECK(call(one.port, "POST", "/register", body).status == (allowed ? 200 : 403));
+  }
 }
 
 }  // namespace

@@ -34,11 +34,14 @@ TEST_CASE("a registration names what is to be followed") {
   CHECK(all.engine.block_size == 16);
   CHECK(json::parse(render_registered(all)) ==
         json::parse(R"({"status":"registered successfully","instance_id":"vllm-1"})"));
-  const auto least = registered(R"({"endpoint":"ipc:///run/kv","modelname":"m","instance_id":"a"})");
+  const auto least = registered(R"({"endpoint":"tcp://h:1","modelname":"m","instance_id":"a"})");
   CHECK(least.engine.instance == "a");
   CHECK(least.engine.model == "m");
   CHECK(least.names.tenant == "default");
   CHECK_FALSE(least.engine.block_size);
+  // The engine knows a tenant's model by another name than requests for it would have.
+  CHECK(least.engine.routable);
+  CHECK_FALSE(all.engine.routable);
 }
 
 TEST_CASE("a wrong registration is refused with the caller's name of the field") {
@@ -46,6 +49,9 @@ TEST_CASE("a wrong registration is refused with the caller's name of the field")
   CHECK(mistake(R"({"endpoint":"tcp://h:1","instance_id":"a"})") == "modelname: is required");
   CHECK(mistake(R"({"endpoint":"tcp://h:1","modelname":"m"})") == "instance_id: is required");
   CHECK(mistake(R"({"endpoint":"tcp://*:1","modelname":"m","instance_id":"a"})").starts_with("endpoint: "));
+  CHECK(mistake(R"({"endpoint":"ipc:///run/kv","modelname":"m","instance_id":"a"})").starts_with("endpoint: "));
+  CHECK(mistake(R"({"endpoint":"tcp://h:1","replay_endpoint":"inproc://x","modelname":"m","instance_id":"a"})")
+            .starts_with("replay_endpoint: "));
   CHECK(mistake(R"({"endpoint":"tcp://h:1","replay_endpoint":"h","modelname":"m","instance_id":"a"})")
             .starts_with("replay_endpoint: "));
   CHECK(
@@ -85,24 +91,39 @@ TEST_CASE("ranks are part of an instance's name") {
 
 TEST_CASE("a query's answer counts tokens by instance, rank and tier") {
   conductor_query query;
-  REQUIRE_FALSE(read_query(R"({"model":"m","token_ids":[1,2],"block_size":16,"tenant_id":"acme"})", query));
-  const std::vector<match_row> rows{{"a-dp0", 8, 4, 8}, {"a-dp1", 16, 8, 10}, {"b", 0, 0, 0}};
+  REQUIRE_FALSE(
+      read_query(R"({"model":"m","token_ids":[1,2],"block_size":16,"tenant_id":"acme"})", query_by::tokens, query));
+  const std::vector<match_row> rows{
+      {"a-dp0", 8, 4, 8}, {"a-dp1", 16, 8, 10}, {"b", 0, 0, 0}, {"c", 2, 2, 2}, {"d", 2, 1, 2}};
   CHECK(json::parse(render_query(query, rows)) == json::parse(R"({"acme":{
     "a":{"longest_matched":256,"GPU":128,"DP":{"0":128,"1":256},"CPU":160,"DISK":256},
-    "b":{"longest_matched":0,"GPU":0,"DP":{"0":0},"CPU":0,"DISK":0}}})"));
+    "b":{"longest_matched":0,"GPU":0,"DP":{"0":0},"CPU":0,"DISK":0},
+    "c":{"longest_matched":32,"GPU":32,"DP":{"0":32},"CPU":0,"DISK":0},
+    "d":{"longest_matched":32,"GPU":16,"DP":{"0":32},"CPU":32,"DISK":0}}})"));
   query.instance = "b";
   CHECK(json::parse(render_query(query, rows)).at("acme").as_object().size() == 1);
   query.instance = "a-dp1";
   CHECK(json::parse(render_query(query, rows)).at("acme").at("a").at("longest_matched").to_number<int>() == 256);
-  query.instance = "c";
+  query.instance = "nobody";
   query.question.tenant.clear();
   CHECK(json::parse(render_query(query, rows)) == json::parse(R"({"default":{}})"));
+}
+
+TEST_CASE("a query by hashes names our own block keys") {
+  conductor_query query;
+  REQUIRE_FALSE(read_query(R"({"model":"m","seq_hashes":[255,"00000000000000ff","0x1"],"block_size":16})",
+                           query_by::hashes, query));
+  CHECK(query.question.by == match_question::form::keys);
+  CHECK(query.question.chains.lists == std::vector<std::vector<std::uint64_t>>{{255, 255, 1}});
+  conductor_query wrong;
+  CHECK(read_query(R"({"model":"m","token_ids":[1]})", query_by::hashes, wrong)->param == "seq_hashes");
+  CHECK(read_query(R"({"model":"m","seq_hashes":[-1]})", query_by::hashes, wrong)->param == "seq_hashes");
 }
 
 TEST_CASE("a wrong query is refused") {
   const auto refused = [](std::string_view body) {
     conductor_query query;
-    return read_query(body, query).has_value();
+    return read_query(body, query_by::tokens, query).has_value();
   };
   CHECK(refused(R"({"model":"m"})"));
   CHECK(refused(R"({"token_ids":[1]})"));

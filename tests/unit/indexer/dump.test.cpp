@@ -40,15 +40,22 @@ TEST_CASE("the pieces of a dump are one JSON text, cut at its limit") {
   REQUIRE_FALSE(read_dump_question("/dump?model=m&limit=3", q));
   dump_text text(q);
   auto all = text.head() + text.begin_instance("e0") + text.keys({1, 2}) + text.keys({}) + text.end_instance();
-  CHECK_FALSE(text.full());
+  CHECK_FALSE(text.cut());
   all += text.begin_instance("e\"1") + text.keys({3, 4}) + text.end_instance();
-  CHECK(text.full());
+  CHECK(text.cut());
   CHECK(json::parse(all + text.tail()) == json::parse(R"({"model":"m","tenant":"default","instances":[
     {"instance":"e0","keys":["0000000000000001","0000000000000002"]},
     {"instance":"e\"1","keys":["0000000000000003"]}],"keys":3,"complete":false})"));
   q.limit = 9;
   dump_text whole(q);
   CHECK(json::parse(whole.head() + whole.tail()).at("complete") == true);
+  q.limit = 2;
+  dump_text exactly(q);
+  all =
+      exactly.head() + exactly.begin_instance("e0") + exactly.keys({1, 2}) + exactly.keys({}) + exactly.end_instance();
+  CHECK(json::parse(all + exactly.tail()).at("complete") == true);
+  CHECK(exactly.keys({3}).empty());
+  CHECK(json::parse(all + exactly.tail()).at("complete") == false);
 }
 
 TEST_CASE("the parts of an index hold every key of an instance once, and no other's") {

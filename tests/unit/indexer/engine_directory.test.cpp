@@ -75,6 +75,19 @@ TEST_CASE("a silent engine is forgotten, and its model with the last one") {
   CHECK(engines.list()->models.empty());
 }
 
+TEST_CASE("nobody is forgotten while the bus is down, nor at once when it is back") {
+  engine_directory engines({.forget = 60s});
+  announce(engines, {}, start);
+  engines.on_bus(false, start + 1s);
+  engines.on_tick(start + 100s);
+  CHECK(engines.find("m", "e0") != nullptr);
+  engines.on_bus(true, start + 100s);
+  engines.on_tick(start + 159s);
+  CHECK(engines.find("m", "e0") != nullptr);
+  engines.on_tick(start + 160s);
+  CHECK(engines.find("m", "e0") == nullptr);
+}
+
 TEST_CASE("engines over the bound are refused and counted; a forgotten one makes room") {
   engine_directory engines({.max_engines = 1, .max_name_bytes = 8, .forget = 60s});
   announce(engines, {.instance = "e0"});

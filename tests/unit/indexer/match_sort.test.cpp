@@ -137,7 +137,8 @@ TEST_CASE("instances are sorted best first: blocks, then device, then host, then
   CHECK(order == std::vector<std::string_view>{"e1", "e0", "e2", "e4", "e3"});
   CHECK(rows[3].source == nullptr);
   CHECK(rows[4].blocks == 0);
-  CHECK(rows[4].exact());
+  CHECK_FALSE(rows[4].exact());  // nobody has announced it
+  CHECK(rows[0].exact());
   CHECK(rows[0].engine->url == "http://e1");
   CHECK(sort_matches(found, engines.find("m"), sources, 2).size() == 2);
 }
@@ -179,15 +180,53 @@ TEST_CASE("several chains are answered in their order, with the coverage") {
   const auto engines = one_model();
   std::vector<source_status> sources{status("e0"), status("e1")};
   auto q = read(R"({"model":"m","block_size":4,"block_keys":[[1,2],[3]]})");
+  const auto* model = engines.find("m");
   const std::vector<match> first{{"e1", 2, 2, 2}};
-  const std::vector<std::vector<match_row>> matches{sort_matches(first, engines.find("m"), sources, std::nullopt),
-                                                    sort_matches({}, engines.find("m"), sources, std::nullopt)};
-  const auto answer = json::parse(render_matches(q, matches, sources, time_point{}));
+  const std::vector<std::vector<match_row>> matches{best_matches(first, model, sources, 9),
+                                                    best_matches({}, model, sources, 9)};
+  const auto answer = json::parse(render_matches(q, matches, model, sources, time_point{}));
   REQUIRE(answer.at("matches").as_array().size() == 2);
   CHECK(answer.at("matches").at(0).at("instances").as_array().size() == 1);
   CHECK(answer.at("matches").at(0).at("instances").at(0).at("blocks").to_number<int>() == 2);
   CHECK(answer.at("matches").at(1).at("instances").as_array().empty());
   CHECK(answer.at("coverage").as_array().size() == 2);
+  CHECK(answer.at("coverage").at(1).at("url") == "http://e1");
+  CHECK(answer.at("coverage").at(1).at("exact") == true);
+}
+
+TEST_CASE("of several chains each has its best only, and all together a bounded number of rows") {
+  const auto engines = one_model();
+  const std::vector<source_status> sources{status("e0"), status("e1"), status("e2")};
+  const std::vector<match> found{{"e0", 0, 0, 0}, {"e1", 2, 2, 2}, {"e2", 5, 9, 1}, {"unknown", 4, 4, 4}};
+  const auto rows = best_matches(found, engines.find("m"), sources, 9);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].instance == "e2");
+  CHECK(rows[0].device_blocks == 5);
+  CHECK(rows[0].host_blocks == 5);
+  CHECK(rows[0].source == &sources[2]);
+  CHECK(rows[1].engine == engines.find("m")->find("e1"));
+  CHECK(best_matches(found, engines.find("m"), sources, 1).size() == 1);
+  CHECK(best_matches(found, nullptr, sources, 9)[0].engine == nullptr);
+  CHECK(rows_of_each(1, std::nullopt) == 8'192);
+  CHECK(rows_of_each(1, 3) == 3);
+  CHECK(rows_of_each(max_chains, std::nullopt) == 2);
+  CHECK(rows_of_each(max_chains, 100) == 2);
+  CHECK(rows_of_each(100'000, std::nullopt) == 1);
+}
+
+TEST_CASE("a block that is not shown may be there, where the agent does not know all") {
+  auto engines = one_model();
+  const std::vector<source_status> sources{status("e0")};
+  auto q = read(R"({"model":"m","block_size":4,"block_keys":[1]})");
+  const match_subject about{q, std::nullopt, "keys", q.chains.lists.at(0)};
+  const auto why = [&](fb::KvHealth health) {
+    engines.models["m"].engines[0].kv_health = health;
+    return why_no_more(sort_matches({}, engines.find("m"), sources, 1).at(0), about);
+  };
+  CHECK(why(fb::KvHealth::Live).ends_with("is not in its cache"));
+  CHECK(why(fb::KvHealth::Partial).ends_with("not known to be in its cache: its agent has lost events of it"));
+  CHECK(why(fb::KvHealth::Replaying).ends_with("its agent is still replaying its events"));
+  CHECK(why(fb::KvHealth::Absent) == "it publishes no KV events");
 }
 
 TEST_CASE("an engine's answer is tokens, a refusal, or no help") {
@@ -199,6 +238,10 @@ TEST_CASE("an engine's answer is tokens, a refusal, or no help") {
     CHECK(read_prompt_answer(200, bad).outcome == verdict::absent);
   for (const auto status : {404u, 405u, 429u, 500u, 503u})
     CHECK(read_prompt_answer(status, "{}").outcome == verdict::absent);
+  // Our caller's credentials, but the engine's affair: another may take them.
+  for (const auto status : {401u, 403u}) CHECK(read_prompt_answer(status, "{}").outcome == verdict::denied);
+  for (const auto status : {408u, 501u}) CHECK(read_prompt_answer(status, "{}").outcome == verdict::absent);
+  CHECK(read_prompt_answer(422, "{}").outcome == verdict::refused);
   const auto refused = read_prompt_answer(400, R"({"error":{"message":"too long"}})");
   CHECK(refused.outcome == verdict::refused);
   CHECK(refused.message == "too long");

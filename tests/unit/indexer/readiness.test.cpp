@@ -23,7 +23,7 @@ TEST_CASE("a replica is ready when it has listened a while and every source is e
   CHECK(ready.reason() == "1 of 2 sources not exact");
   CHECK(ready.on_sources(2, 0, start + 2s));
   CHECK(ready.caught_up());
-  CHECK(ready.reason() == "all 2 sources exact after 2000 ms");
+  CHECK(ready.reason() == "all 2 sources exact after 1000 ms");
 }
 
 TEST_CASE("where nobody is heard of, it listens for a whole turn of announcements") {
@@ -48,6 +48,16 @@ TEST_CASE("an engine that cannot be followed holds it up for a stated time only"
   CHECK_FALSE(ready.on_sources(3, 1, start + 29'999ms));
   CHECK(ready.on_sources(3, 1, start + 30s));
   CHECK(ready.reason() == "answering after 30000 ms with 1 of 3 sources not exact");
+}
+
+TEST_CASE("a bus that comes late takes nothing of the patience with sources") {
+  readiness ready(settings);
+  ready.on_bus(false, start);
+  CHECK_FALSE(ready.on_sources(0, 0, start + 60s));
+  ready.on_bus(true, start + 60s);
+  CHECK_FALSE(ready.on_sources(1, 1, start + 61s));
+  CHECK_FALSE(ready.on_sources(1, 1, start + 89'999ms));
+  CHECK(ready.on_sources(1, 1, start + 90s));
 }
 
 TEST_CASE("a bus that was lost is listened to anew; without it nothing is ready") {

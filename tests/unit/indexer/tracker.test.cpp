@@ -200,7 +200,12 @@ TEST_CASE("the page shows what is known, model by model") {
   s.announce("m1", "e1", 5);
   s.add("m2", "e0", 1, {1, 2});
   s.now += 40ms;
-  const auto page = make_page(s.of, *s.indexes, s.now);
+  auto page = make_page(s.of, *s.indexes, s.now);
+  auto engines = std::make_shared<engine_list>();
+  engines->models["m1"].engines.emplace_back().instance = "e0";
+  engines->models["m1"].engines[0].state = fb::EngineState::Ready;
+  engines->models["m1"].engines[0].kv_health = fb::KvHealth::Live;
+  page.engines = std::move(engines);
   REQUIRE(page.models.size() == 2);
   CHECK(page.models[1].distinct_keys == 2);
   const auto text = to_json(page, s.now + 2ms);

@@ -51,6 +51,7 @@ TEST_CASE("the example configuration has no mistake and says the defaults") {
   CHECK(read.indexer.max_body_bytes == plain.indexer.max_body_bytes);
   CHECK(read.indexer.request_timeout == plain.indexer.request_timeout);
   CHECK(read.indexer.max_registered == plain.indexer.max_registered);
+  CHECK(read.indexer.allow_register == plain.indexer.allow_register);
   CHECK(read.indexer.tracking.sync.max_backoff == plain.indexer.tracking.sync.max_backoff);
   CHECK(read.agent.health.probe_interval == plain.agent.health.probe_interval);
   CHECK(read.agent.max_blocks == plain.agent.max_blocks);
