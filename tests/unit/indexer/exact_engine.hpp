@@ -107,7 +107,7 @@ class scripted_engine {
   std::set<membership> truth() const {
     std::set<membership> all;
     for (const auto& [block, held] : copies_)
-      for (std::size_t t = 0; t < engine::block_tiers; ++t)
+      for (std::size_t t = 0; t < engine::kv_tiers; ++t)
         if (held[t] > 0) add_completed(block, t, all);
     return all;
   }
@@ -120,7 +120,7 @@ class scripted_engine {
   }
 
  private:
-  using copies = std::array<std::uint8_t, engine::block_tiers>;
+  using copies = std::array<std::uint8_t, engine::kv_tiers>;
 
   static constexpr std::size_t most_blocks = 6;
 
@@ -188,7 +188,7 @@ class scripted_engine {
     engine::stored_blocks copied;
     copied.block_size = shape_.block_size;
     const auto tier = random_.below(3);
-    copied.tier = static_cast<engine::block_tier>(tier);
+    copied.tier = static_cast<fb::KvTier>(tier);
     const auto whole = any_block();
     for (std::size_t b = 1; b <= blocks_of(whole); ++b) {
       const auto block = cut(whole, b);
@@ -210,7 +210,7 @@ class scripted_engine {
       while (!is_held(block, tier)) tier = (tier + 1) % 3;
       if (shape_.orderly) block = last_behind(block, tier);
       engine::removed_blocks removed;
-      removed.tier = static_cast<engine::block_tier>(tier);
+      removed.tier = static_cast<fb::KvTier>(tier);
       removed.hashes.push_back(hash_of(block));
       auto& held = copies_[block];
       --held[tier];
