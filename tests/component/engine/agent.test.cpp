@@ -228,7 +228,7 @@ TEST_CASE_FIXTURE(fixture, "lost batches are repaired by replay, the last one to
   engine.publish(stored(20, 200, 2));  // shows the gap
   const auto repaired = united(keys_of(100, 2), keys_of(200, 2));
   CHECK(eventually([&] { return index.keys() == repaired; }));
-  CHECK(index.kv_health() == fb::KvHealth::Live);
+  CHECK(eventually([&] { return index.kv_health() == fb::KvHealth::Live; }));
   CHECK(index.with([](const auto& f) { return f.clears; }) == 1);  // the first one, at the start
   engine.publish(stored(30, 300, 1), true);                        // nothing follows: only a check finds it
   CHECK(eventually([&] { return index.keys() == united(repaired, keys_of(300, 1)); }));
