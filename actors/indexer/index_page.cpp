@@ -19,8 +19,9 @@ index_page make_page(const tracker& from, const index_set& indexes, time_point n
 }
 
 std::span<const source_status> index_page::sources_of(std::string_view of_model) const {
-  const auto found = std::ranges::equal_range(sources, of_model, {}, &source_status::model);
-  return {found.begin(), found.end()};
+  const auto first = std::ranges::lower_bound(sources, of_model, {}, &source_status::model);
+  const auto last = std::ranges::upper_bound(sources, of_model, {}, &source_status::model);
+  return {first, last};
 }
 
 std::size_t waiting_sources(const std::vector<source_status>& sources, const engine_directory& engines) {

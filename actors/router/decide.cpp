@@ -126,8 +126,9 @@ double weigh(const overlap& o, const tier_weights& by, std::uint32_t blocks) {
 template <class Use>
 void each_known(std::vector<candidate>& all, std::span<const overlap> found, Use use) {
   for (const auto& o : found) {
-    const auto it = std::lower_bound(all.begin(), all.end(), o.instance,
-                                     [](const candidate& c, std::string_view name) { return c.to->instance < name; });
+    const auto it = std::lower_bound(all.begin(), all.end(), o.instance, [](const candidate& c, std::string_view name) {
+      return c.to->instance.compare(name) < 0;
+    });
     if (it != all.end() && it->to->instance == o.instance) use(*it, o);
   }
 }
