@@ -10,7 +10,6 @@ namespace infernex::engine {
 namespace {
 
 namespace json = boost::json;
-namespace od = simdjson::ondemand;
 
 json::object body_of(const plain_prompt& prompt) {
   json::object body{{"model", prompt.model}};
@@ -33,14 +32,13 @@ std::string path_of(prompt_kind kind) {
   return kind == prompt_kind::completion ? "/v1/completions" : "/v1/chat/completions";
 }
 
-bool read_list(od::object& holder, std::vector<std::uint32_t>& ids) {
-  od::array items;
-  if (holder.find_field_unordered("token_ids").get_array().get(items) &&
-      holder.find_field_unordered("tokens").get_array().get(items))
-    return false;
-  for (auto item : items) {
+bool read_list(simdjson::dom::object holder, std::vector<std::uint32_t>& ids) {
+  simdjson::dom::array items;
+  if (holder["token_ids"].get(items) && holder["tokens"].get(items)) return false;
+  ids.reserve(items.size());
+  for (const auto item : items) {
     std::uint64_t id = 0;
-    if (item.get_uint64().get(id) || id > std::numeric_limits<std::uint32_t>::max()) return false;
+    if (item.get(id) || id > std::numeric_limits<std::uint32_t>::max()) return false;
     ids.push_back(static_cast<std::uint32_t>(id));
   }
   return true;
@@ -60,24 +58,15 @@ http_call token_call(token_endpoint endpoint, const plain_prompt& prompt) {
 bool read_token_ids(std::string_view body, std::vector<std::uint32_t>& ids) {
   ids.clear();
   if (body.size() > max_token_answer_bytes) return false;
-  const simdjson::padded_string padded(body);
-  od::parser parser;
-  od::document document;
-  od::object holder;
-  if (parser.iterate(padded).get(document)) return false;
-  od::json_type type;
-  if (document.type().get(type)) return false;
-  bool read = false;
-  if (type == od::json_type::object) {
-    read = !document.get_object().get(holder) && read_list(holder, ids);
-  } else if (type == od::json_type::array) {
-    for (auto first : document.get_array()) {
-      read = !first.get_object().get(holder) && read_list(holder, ids);
-      break;
-    }
-  }
-  if (!read) ids.clear();
-  return read;
+  simdjson::dom::parser parser;
+  simdjson::dom::element document;
+  if (parser.parse(body.data(), body.size()).get(document)) return false;
+  simdjson::dom::array several;
+  simdjson::dom::object holder;
+  const bool found = document.get(several) ? !document.get(holder) : !several.at(0).get(holder);
+  if (found && read_list(holder, ids)) return true;
+  ids.clear();
+  return false;
 }
 
 token_answer read_token_answer(unsigned status, std::string_view body) {
