@@ -41,6 +41,7 @@ struct bus::impl {
   /// When the deadline thread looks again by itself; min() while it is looking.
   steady::time_point next_wake = steady::time_point::min();
 
+  std::shared_ptr<retired_subscriptions> retired = std::make_shared<retired_subscriptions>();
   std::string inbox_prefix;
   subscription replies;
   std::thread deadlines;
@@ -275,6 +276,7 @@ result<subscription> bus::subscribe_bytes(const std::string& to, const subscribe
   state->owner = this;
   state->credit = options.credit;
   state->name = to;
+  state->retired = impl_->retired;
   state->dropped_total =
       &impl_->metrics.counter("infernex_bus_dropped_total", "Messages dropped or refused over a subscription's credit",
                               {{"subject", to.starts_with("_INBOX") ? "inbox" : to}});
@@ -345,8 +347,9 @@ void bus::close(std::chrono::milliseconds deadline) {
     if (!nc) continue;
     ++open;
     natsConnection_FlushTimeout(nc, 500);
-    natsConnection_Close(nc);
+    natsConnection_Close(nc);  // joins its reading thread
   }
+  impl_->retired->connections_closed();
   {
     std::unique_lock lock(impl_->guard);
     impl_->changed.wait_until(lock, until, [&] { return impl_->closed >= open; });

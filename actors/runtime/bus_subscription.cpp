@@ -100,6 +100,32 @@ void complete(void* context) {
 
 }  // namespace
 
+void retired_subscriptions::retire(natsSubscription* handle) {
+  // A thread would have to stand still between two of its instructions for that long.
+  constexpr std::chrono::seconds grace{10};
+  std::deque<retired> due;
+  {
+    const std::lock_guard lock(guard_);
+    const auto now = clock::now();
+    waiting_.push_back({now, handle});
+    while (!waiting_.empty() && (closed_ || now - waiting_.front().at >= grace)) {
+      due.push_back(waiting_.front());
+      waiting_.pop_front();
+    }
+  }
+  for (const auto& one : due) natsSubscription_Destroy(one.handle);
+}
+
+void retired_subscriptions::connections_closed() {
+  std::deque<retired> due;
+  {
+    const std::lock_guard lock(guard_);
+    closed_ = true;
+    due.swap(waiting_);
+  }
+  for (const auto& one : due) natsSubscription_Destroy(one.handle);
+}
+
 subscription& subscription::operator=(subscription&& other) noexcept {
   if (this != &other) {
     if (impl_) impl_->end();

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -22,6 +24,27 @@ inline constexpr const char* error_header = "Infernex-Error";
 
 errc from_nats(natsStatus status);
 
+/// Destroys subscriptions some time after they ended, or when their connections' threads have. nats.c before 3.6
+/// (Debian 12: 3.4) looks a subscription up and locks it in two steps when a message arrives: one that is freed in
+/// between takes the process with it (nats-io/nats.c issue 637). Thread-safe.
+class retired_subscriptions {
+ public:
+  ~retired_subscriptions() { connections_closed(); }
+  void retire(natsSubscription* handle);
+  /// From now on nothing can be in between: what is retired is destroyed at once.
+  void connections_closed();
+
+ private:
+  using clock = std::chrono::steady_clock;
+  struct retired {
+    clock::time_point at;
+    natsSubscription* handle;
+  };
+  std::mutex guard_;
+  std::deque<retired> waiting_;
+  bool closed_ = false;
+};
+
 /// Shared by the handle, the delivery thread's call-back and every message alive: the last of them ends it.
 struct subscription::impl {
   natsSubscription* handle = nullptr;
@@ -37,9 +60,10 @@ struct subscription::impl {
   std::condition_variable completed_changed;
   bool completed = false;
   prometheus::Counter* dropped_total = nullptr;
+  std::shared_ptr<retired_subscriptions> retired;
 
   ~impl() {
-    if (handle) natsSubscription_Destroy(handle);
+    if (handle) retired->retire(handle);
   }
 
   /// Begins delivery. Errors: those of NATS.
