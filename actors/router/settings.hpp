@@ -7,8 +7,8 @@
 
 #include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
-#include "actors/router/prediction.hpp"
 #include "actors/router/kvmanager.hpp"
+#include "actors/router/prediction.hpp"
 #include "actors/router/reservations.hpp"
 
 namespace infernex::router {
