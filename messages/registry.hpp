@@ -31,11 +31,11 @@ struct message_traits;
     static const char* identifier() { return fb::Table##Identifier(); }                   \
     static bool verify(flatbuffers::Verifier& v) { return fb::Verify##Table##Buffer(v); } \
   };
+// clang-format off
 #define INFERNEX_EVERY_ROOT_TABLE(X)                                                                             \
-  X(AnnounceRequest)                                                                                             \
-  X(EngineAnnounce)                                                                                              \
-  X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk) X(KvMatchQuery) X(KvMatchReply) X(RouteQuery) \
-      X(RouteDecision) X(RequestLife)
+  X(AnnounceRequest) X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk)          \
+  X(KvMatchQuery) X(KvMatchReply) X(RouteQuery) X(RouteDecision) X(RequestLife)
+// clang-format on
 INFERNEX_EVERY_ROOT_TABLE(INFERNEX_ROOT_TABLE)
 #undef INFERNEX_ROOT_TABLE
 
