@@ -22,7 +22,7 @@ hand::hand(gateway_shared& all, http::worker& on, std::unique_ptr<decider> decid
       route(std::move(decides)),
       topology_(all.facts->fleet.topologies()),
       predicts_(all.how.router == router_mode::embedded && all.how.prediction.enabled &&
-                all.how.policy.how == router::strategy::kv_aware),
+                router::uses_cache(all.how.policy)),
       random_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {}
 
 std::string hand::new_request_id() {

@@ -17,6 +17,8 @@ router::placement placement_of(const route_request& request, const std::vector<s
   p.block_size = request.block_size;
   p.blocks = static_cast<std::uint32_t>(request.keys.size());
   p.exclude = exclude;
+  p.keys = request.keys;
+  p.max_tokens = request.max_tokens;
   return p;
 }
 
@@ -79,14 +81,13 @@ choice to_choice(const fb::RouteChoice& decided) {
 }
 
 choice place(const route_request& request, const router::model_endpoints* candidates, const router::load_board& loads,
-             const router::overlaps& cached, const router::policy& how, router::rotation& turn,
-             router::clock_point now) {
+             const router::overlaps& cached, router::scheduler& by, router::clock_point now) {
   const std::vector<std::string_view> exclude(request.exclude.begin(), request.exclude.end());
-  auto decided = router::decide(placement_of(request, exclude), candidates, loads, cached, how, turn, now);
+  const auto& decided = by.decide(placement_of(request, exclude), candidates, loads, cached, now);
   choice out;
-  out.reason = std::move(decided.reason);
+  out.reason = decided.reason;
   out.index_used = decided.index_used;
-  for (const auto& c : decided.ranked) {
+  for (const auto& c : decided.serving.ranked) {
     out.ranked.push_back(
         {c.to->instance, c.to->url, c.overlap_blocks, c.predicted_blocks, c.by_prediction, c.to->data_parallel_rank});
   }
@@ -94,11 +95,9 @@ choice place(const route_request& request, const router::model_endpoints* candid
 }
 
 choice place_by_load(const route_request& request, const router::model_endpoints* candidates,
-                     const router::load_board& loads, const router::policy& how, router::rotation& turn,
-                     router::clock_point now, std::string_view why) {
-  auto by_load = how;
-  if (by_load.how == router::strategy::kv_aware) by_load.how = router::strategy::least_load;
-  auto out = place(request, candidates, loads, {false, why, {}, {}}, by_load, turn, now);
+                     const router::load_board& loads, router::scheduler& by, router::clock_point now,
+                     std::string_view why) {
+  auto out = place(request, candidates, loads, {false, why, {}, {}}, by, now);
   out.reason = std::string(why) + "; by load only: " + out.reason;
   out.by_fallback = true;
   return out;
@@ -118,7 +117,7 @@ bool someone_ready(const route_request& request, const router::model_endpoints* 
 }
 
 router::load_share share_of(const route_request& request, std::uint32_t cached_blocks) {
-  return {1, router::expected_prefill(placement_of(request, {}), cached_blocks)};
+  return {1, placement_of(request, {}).uncached_tokens(cached_blocks)};
 }
 
 std::uint32_t cached_tokens(const route_request& request, std::uint32_t blocks,

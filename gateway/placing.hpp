@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/router/decide.hpp"
+#include "actors/router/scheduler.hpp"
 #include "gateway/choice.hpp"
 #include "messages/view.hpp"
 
@@ -27,13 +27,12 @@ choice to_choice(const fb::RouteChoice& decided);
 
 /// Decides in place, on this process's own topology and loads.
 choice place(const route_request& request, const router::model_endpoints* candidates, const router::load_board& loads,
-             const router::overlaps& cached, const router::policy& how, router::rotation& turn,
-             router::clock_point now);
+             const router::overlaps& cached, router::scheduler& by, router::clock_point now);
 
-/// Places by load only, because `why` (`router did not answer in 300 ms`). Round-robin stays what it is.
+/// Places by what needs no index (router::spec_without_cache), because `why` (`router did not answer in 300 ms`).
 choice place_by_load(const route_request& request, const router::model_endpoints* candidates,
-                     const router::load_board& loads, const router::policy& how, router::rotation& turn,
-                     router::clock_point now, std::string_view why);
+                     const router::load_board& loads, router::scheduler& by, router::clock_point now,
+                     std::string_view why);
 
 /// Leading blocks that parity expects in the engine's cache; nothing where neither a prediction nor the index can tell:
 /// an engine whose KV events do not flow is not in the index, and its absence there is no zero. `at`: the engine as

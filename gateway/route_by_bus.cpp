@@ -73,6 +73,7 @@ class route_by_bus final : public decider {
       : shared_(shared),
         worker_(worker),
         door_(std::make_shared<door>(worker.context())),
+        without_router_(router::make_scheduler(router::spec_without_cache(shared.how.policy))),
         breaker_(shared.how.breaker, shared.how.route_timeout),
         skipped_(shared.process.metrics.counter("infernex_gateway_route_skipped_total",
                                                 "Requests for which a router that keeps silent was not asked")),
@@ -95,7 +96,8 @@ class route_by_bus final : public decider {
   std::shared_ptr<door> door_;
   pending_batch queue_;
   bool flush_posted_ = false;
-  router::rotation turn_;
+  /// Decides where no router does.
+  std::unique_ptr<router::scheduler> without_router_;
   router_breaker breaker_;
   prometheus::Counter& skipped_;
   prometheus::Counter& pauses_;
@@ -118,7 +120,7 @@ http::task<choice> route_by_bus::choose(const route_request& request, std::share
       why = why_not(*answer);
     }
   }
-  co_return place_by_load(request, candidates, shared_.facts->fleet.board(), shared_.how.policy, turn_,
+  co_return place_by_load(request, candidates, shared_.facts->fleet.board(), *without_router_,
                           std::chrono::steady_clock::now(), why);
 }
 

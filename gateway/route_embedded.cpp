@@ -12,7 +12,8 @@ class route_embedded final : public decider {
         index_(std::move(index)),
         lookups_(*index_),
         predictions_(shared.facts->predicted),
-        predicts_(shared.how.prediction.enabled && shared.how.policy.how == router::strategy::kv_aware),
+        scheduler_(router::make_scheduler(router::spec_of(shared.how.policy))),
+        predicts_(shared.how.prediction.enabled && scheduler_->uses_cache()),
         by_prediction_(shared.process.metrics.counter(
             "infernex_gateway_decisions_by_prediction_total",
             "Decisions taken here for an engine that should cache more than the index knows")) {}
@@ -33,7 +34,7 @@ class route_embedded final : public decider {
     }
     if (predicts_) cached.predicted = predictions_.lookup(request.model, request.key_mode, request.keys);
     auto chosen = place(request, topology ? topology->find(request.model) : nullptr, shared_.facts->fleet.board(),
-                        cached, shared_.how.policy, turn_, std::chrono::steady_clock::now());
+                        cached, *scheduler_, std::chrono::steady_clock::now());
     if (!chosen.ranked.empty() && chosen.ranked.front().by_prediction) by_prediction_.Increment();
     co_return chosen;
   }
@@ -43,9 +44,9 @@ class route_embedded final : public decider {
   std::shared_ptr<indexer::index_set> index_;
   indexer::index_set::reader lookups_;
   router::prediction_index::reader predictions_;
+  std::unique_ptr<router::scheduler> scheduler_;
   bool predicts_;
   prometheus::Counter& by_prediction_;
-  router::rotation turn_;
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
+#include "actors/router/policy.hpp"
 #include "actors/router/prediction.hpp"
 #include "gateway/parity_drift.hpp"
 #include "gateway/router_breaker.hpp"

@@ -5,10 +5,7 @@ namespace infernex::nodes {
 using namespace std::chrono_literals;
 
 void read_policy(config::section at, router::policy& into) {
-  at.read_choice("strategy", into.how,
-                 {{"round-robin", router::strategy::round_robin},
-                  {"least-load", router::strategy::least_load},
-                  {"kv-aware", router::strategy::kv_aware}})
+  at.read_choice("strategy", into.strategy, router::strategies())
       .read("weight_overlap", into.weight_overlap, 0, 1000)
       .read("weight_kv_usage", into.weight_kv_usage, 0, 1000)
       .read("weight_waiting", into.weight_waiting, 0, 1000)

@@ -124,6 +124,8 @@ std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, c
   next.role = message.role();
   next.state = message.state();
   next.reason = text(message.reason());
+  next.group = text(message.pd_group());
+  next.node = text(message.node());
   next.block_size = optional_of(message.block_size());
   next.total_blocks = optional_of(message.total_blocks());
   next.engine_block_size = optional_of(message.engine_block_size());

@@ -35,7 +35,8 @@ std::vector<overlap> overlaps_of(const fb::KvMatch& match) {
   return found;
 }
 
-void describe(const scored& one, fb::CandidateT& as) {
+void describe(const ranking& from, std::size_t i, fb::CandidateT& as) {
+  const auto& one = from.ranked[i];
   as.instance = one.to->instance;
   as.url = one.to->url;
   as.total = one.total;
@@ -46,23 +47,26 @@ void describe(const scored& one, fb::CandidateT& as) {
   }
   as.predicted_blocks = one.predicted_blocks;
   if (one.to->data_parallel_rank) as.data_parallel_rank = *one.to->data_parallel_rank;
-  for (const auto& part : one.parts) {
+  const auto scores = from.scores_of(i);
+  for (std::size_t s = 0; s < scores.size(); ++s) {
     auto& score = *as.scores.emplace_back(std::make_unique<fb::ScoreT>());
-    score.scorer = part.scorer;
-    score.value = part.value;
+    score.scorer = from.scorers[s].name;
+    score.value = scores[s];
+    score.weight = from.scorers[s].weight;
   }
 }
 
 }  // namespace
 
-placer::placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed, policy how)
+placer::placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
+               const policy& how)
     : engines_(engines),
       topology_(engines.topologies()),
       open_(open),
       predicted_(predicted),
       predictions_(predicted),
       routed_(routed),
-      how_(how) {}
+      scheduler_(make_scheduler(spec_of(how))) {}
 
 const topology& placer::present() {
   const auto& now = *topology_.get();
@@ -98,7 +102,7 @@ placer::fleet_counts placer::fleet_size() {
 }
 
 std::optional<fb::KvMatchQueryT> placer::question(const fb::RouteQuery& query) {
-  if (how_.how != strategy::kv_aware || questions_in(query) == 0) return std::nullopt;
+  if (!scheduler_->uses_cache() || questions_in(query) == 0) return std::nullopt;
   const auto* candidates = present().find(text(query.model()));
   if (!candidates || candidates->ready_count() == 0) return std::nullopt;
   fb::KvMatchQueryT asked;
@@ -124,31 +128,33 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
                           item.prompt_bytes(),
                           item.block_size(),
                           static_cast<std::uint32_t>(key_count(item)),
-                          exclude};
-  const auto keys = elements(item.keys());
+                          exclude,
+                          elements(item.keys()),
+                          optional_of(item.max_tokens())};
+  const auto keys = request.keys;
   if (predicts() && candidates && !keys.empty())
     cached.predicted = predictions_.lookup(candidates->model, request.key_mode, keys);
-  const auto decided = decide(request, candidates, engines_.board(), cached, how_, turn_, now);
+  const auto& decided = scheduler_->decide(request, candidates, engines_.board(), cached, now);
 
   auto choice = std::make_unique<fb::RouteChoiceT>();
   choice->request_id = request.request_id;
-  choice->strategy = name(how_.how);
+  choice->strategy = scheduler_->name();
   choice->reason = decided.reason;
   choice->key_mode = request.key_mode;
   choice->block_size = request.block_size;
   choice->index_used = decided.index_used;
   if (request.prompt_tokens) choice->prompt_tokens = *request.prompt_tokens;
-  if (decided.ranked.empty()) return choice;
-  const auto& chosen = decided.ranked.front();
-  open_.reserve(request.request_id, chosen.to->slot, {1, expected_prefill(request, chosen.expected_blocks())}, now);
+  if (decided.serving.ranked.empty()) return choice;
+  const auto& chosen = decided.serving.ranked.front();
+  open_.reserve(request.request_id, chosen.to->slot, {1, request.uncached_tokens(chosen.expected_blocks())}, now);
   choice->instance = chosen.to->instance;
   choice->url = chosen.to->url;
   choice->overlap_blocks = chosen.overlap_blocks;
   choice->predicted_blocks = chosen.predicted_blocks;
   choice->by_prediction = decided.by_prediction;
   if (chosen.to->data_parallel_rank) choice->data_parallel_rank = *chosen.to->data_parallel_rank;
-  for (const auto& one : decided.ranked)
-    describe(one, *choice->candidates.emplace_back(std::make_unique<fb::CandidateT>()));
+  for (std::size_t i = 0; i < decided.serving.ranked.size(); ++i)
+    describe(decided.serving, i, *choice->candidates.emplace_back(std::make_unique<fb::CandidateT>()));
   if (predicts())
     routed_.routed(request.request_id, candidates->model, request.key_mode, chosen.to->instance,
                    {keys.begin(), keys.end()}, now);

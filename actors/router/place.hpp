@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
+#include "actors/router/policy.hpp"
 #include "actors/router/prediction_book.hpp"
 #include "actors/router/reservations.hpp"
 #include "messages/registry.hpp"
@@ -25,7 +25,8 @@ struct match_answer {
 /// will cache, and puts it into words. One owner, which also owns the predictions; all of them must outlive it.
 class placer {
  public:
-  placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed, policy how);
+  placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
+         const policy& how);
 
   /// The question for the indexer that the items' keys ask, or nothing: no keys, unknown model, or a
   /// strategy that does not look at them. Origin is left for the caller.
@@ -46,7 +47,7 @@ class placer {
 
  private:
   const topology& present();
-  bool predicts() const { return how_.how == strategy::kv_aware && predicted_.how().enabled; }
+  bool predicts() const { return scheduler_->uses_cache() && predicted_.how().enabled; }
   std::unique_ptr<fb::RouteChoiceT> place_one(const fb::RouteItem& item, const model_endpoints* candidates,
                                               overlaps cached, clock_point now);
 
@@ -57,8 +58,7 @@ class placer {
   prediction_index& predicted_;
   prediction_index::reader predictions_;
   prediction_book& routed_;
-  policy how_;
-  rotation turn_;
+  std::unique_ptr<scheduler> scheduler_;
 };
 
 }  // namespace infernex::router

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "actors/router/decide.hpp"
 #include "actors/router/fleet.hpp"
 #include "actors/router/kvmanager.hpp"
+#include "actors/router/policy.hpp"
 #include "actors/router/prediction.hpp"
 #include "actors/router/reservations.hpp"
 

@@ -26,6 +26,9 @@ struct endpoint {
   fb::EngineState state = fb::EngineState::Unknown;
   std::string reason;
   slot_ref slot;
+  /// The PD group it belongs to, and where it runs; empty: none said.
+  std::string group;
+  std::string node;
   std::optional<std::uint32_t> block_size;
   /// Tokens a block of the engine's own, where that differs.
   std::optional<std::uint32_t> engine_block_size;

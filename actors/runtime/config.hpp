@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "messages/nearest.hpp"
 #include "messages/result.hpp"
 
 namespace infernex::config {
@@ -68,6 +69,11 @@ class section {
     if (auto index = choose(key, names)) out = (choices.begin() + *index)->second;
     return *this;
   }
+  /// One of some words, as it stands.
+  section& read_choice(std::string_view key, std::string& out, const std::vector<std::string_view>& words) {
+    if (auto index = choose(key, words)) out = words[*index];
+    return *this;
+  }
   /// A mapping below; an absent one reads as empty.
   section below(std::string_view key);
   /// A sequence of mappings below.
@@ -105,8 +111,5 @@ class document {
   explicit document(std::shared_ptr<parsed_file> file);
   std::shared_ptr<parsed_file> file_;
 };
-
-/// The known word nearest to `word` by edit distance, if near enough to be a slip.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace infernex::config

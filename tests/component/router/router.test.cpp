@@ -236,7 +236,7 @@ TEST_CASE("more queries than may wait for the indexer, and larger ones than allo
 
 TEST_CASE("reservations count until a gateway's totals include the request") {
   router::settings how;
-  how.policy.how = router::strategy::least_load;
+  how.policy.strategy = "least-load";
   setup s(how);
   REQUIRE(eventually([&] { return s.ready(); }));
   // Idle and equal engines take turns because of the reservations alone.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "actors/router/policy.hpp"
+
 using namespace infernex;
 using namespace infernex::gateway;
 
@@ -114,8 +116,8 @@ TEST_CASE("by load only: says why, keeps exclusions, and does not claim an overl
   r.adapter.clear();
   const router::clock_point now{std::chrono::seconds(1000)};
   board.reserve(model.endpoints[0].slot, {5, 1000});
-  router::rotation turn;
-  const auto choice = place_by_load(r, &model, board, {}, turn, now, "router did not answer in 300 ms");
+  const auto by = router::make_scheduler(router::spec_without_cache({}));
+  const auto choice = place_by_load(r, &model, board, *by, now, "router did not answer in 300 ms");
   REQUIRE(choice.ranked.size() == 2);
   CHECK(choice.ranked[0].instance == "e1");
   CHECK(choice.reason.starts_with("router did not answer in 300 ms; by load only: "));
@@ -124,7 +126,7 @@ TEST_CASE("by load only: says why, keeps exclusions, and does not claim an overl
   CHECK(someone_ready(r, &model));
   r.exclude = {"e0", "e1", "e9"};
   CHECK_FALSE(someone_ready(r, &model));
-  CHECK(place_by_load(r, &model, board, {}, turn, now, "x").ranked.empty());
+  CHECK(place_by_load(r, &model, board, *by, now, "x").ranked.empty());
   CHECK_FALSE(someone_ready(r, nullptr));
 }
 

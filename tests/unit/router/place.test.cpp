@@ -24,7 +24,7 @@ struct setup {
   prediction_book routed{predicted};
   placer places;
 
-  explicit setup(strategy s = strategy::kv_aware, prediction_settings prediction = {})
+  explicit setup(std::string s = "kv-aware", prediction_settings prediction = {})
       : predicted(prediction), places(engines, open, predicted, routed, policy_of(s)) {
     for (const auto* instance : {"e0", "e1"}) {
       fb::EngineAnnounceT m;
@@ -39,9 +39,9 @@ struct setup {
       engines.on_announce(*message(m), now);
     }
   }
-  static policy policy_of(strategy s) {
+  static policy policy_of(const std::string& s) {
     policy how;
-    how.how = s;
+    how.strategy = s;
     return how;
   }
   static fb::RouteQueryT query(const std::string& model, std::initializer_list<std::size_t> key_counts) {
@@ -84,7 +84,7 @@ TEST_CASE("the indexer is asked only for items with keys, by the base model's na
   CHECK(asked->chains[1]->keys == std::vector<std::uint64_t>{300, 301, 302});
   CHECK_FALSE(s.places.question(*message(setup::query("m", {0, 0}))));
   CHECK_FALSE(s.places.question(*message(setup::query("unknown", {2}))));
-  setup by_turn(strategy::round_robin);
+  setup by_turn("round-robin");
   CHECK_FALSE(by_turn.places.question(*q));
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("each item gets its own overlaps, in order; the choice is reserved and
 }
 
 TEST_CASE("a reservation makes the next decision go elsewhere") {
-  setup s(strategy::least_load);
+  setup s("least-load");
   const auto q = message(setup::query("m", {0, 0, 0, 0}));
   const auto out = s.places.place(*q, {nullptr, "no question"}, now);
   unsigned first = 0;
@@ -183,9 +183,9 @@ TEST_CASE("requests of one query see each other's predictions; switched off, and
   CHECK(on_one(s) == 4);
   prediction_settings off;
   off.enabled = false;
-  setup without(strategy::kv_aware, off);
+  setup without("kv-aware", off);
   CHECK(on_one(without) == 2);
-  setup by_load(strategy::least_load);
+  setup by_load("least-load");
   CHECK(on_one(by_load) == 2);
   CHECK(by_load.predicted.count().entries == 0);
 }

@@ -1,0 +1,120 @@
+#pragma once
+
+// What a scheduling plugin is. A decision goes: rows of candidates are made from topology, loads and overlaps; the
+// profile handler runs one profile or more; a profile drops rows by its filters, adds up weight * score of its
+// scorers, and its picker ranks what is left.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "actors/router/load_board.hpp"
+#include "actors/router/placement.hpp"
+#include "actors/router/topology.hpp"
+
+namespace infernex::router {
+
+/// One engine that might take the request, with all that is known of it.
+struct candidate {
+  const endpoint* to = nullptr;
+  load_reading load;
+  /// Leading blocks of the prompt it caches by the index: on any tier, of those on the device, and on device or host.
+  std::uint32_t held_blocks = 0;
+  std::uint32_t device_blocks = 0;
+  std::uint32_t host_blocks = 0;
+  /// Leading blocks it should cache by what was routed to it lately.
+  std::uint32_t predicted_blocks = 0;
+
+  /// Blocks that need no prefill, as far as known.
+  std::uint32_t expected_blocks() const { return held_blocks > predicted_blocks ? held_blocks : predicted_blocks; }
+};
+
+using random_source = std::mt19937_64;
+
+/// What a decision is made for, and when.
+struct decision_context {
+  const placement& request;
+  const model_endpoints& model;
+  clock_point now;
+  /// Whether the KV index answered; if not, held blocks are unknown, not zero.
+  bool index_known;
+  /// Grows by one a decision: what takes turns goes by it.
+  std::uint64_t turn;
+  random_source& random;
+};
+
+/// A plugin belongs to one scheduler, hence to one thread; it may keep state of its own, of bounded size.
+class plugin {
+ public:
+  virtual ~plugin() = default;
+  /// The request went to this candidate by a profile this plugin is part of.
+  virtual void routed(const decision_context&, const candidate&) {}
+  /// Looks at cached blocks, so that the index has to be asked.
+  virtual bool uses_cache() const { return false; }
+};
+
+class filter : public plugin {
+ public:
+  /// Removes the candidates that do not fit, keeping the order of the others (std::erase_if).
+  virtual void apply(const decision_context& context, std::vector<candidate>& kept) = 0;
+  /// Chooses by role itself; without such a filter a profile takes aggregated engines only.
+  virtual bool by_role() const { return false; }
+};
+
+/// A score that could not be measured: the scheduler gives it the mean of the others (0.5 if none was measured).
+inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
+
+class scorer : public plugin {
+ public:
+  /// One score a candidate into `out`: 0..1, higher is better, unless the formula says otherwise (costs go with a
+  /// picker that takes the least).
+  virtual void score(const decision_context& context, std::span<const candidate> all, std::span<double> out) = 0;
+};
+
+class picker : public plugin {
+ public:
+  /// Ranks: indices of at most `keep` candidates into `order` (given empty), best first. `totals` has one value each.
+  virtual void pick(const decision_context& context, std::span<const candidate> all, std::span<const double> totals,
+                    std::size_t keep, std::vector<std::uint32_t>& order) = 0;
+};
+
+/// Whether a request is worth disaggregating, given the decode engine it would go to.
+class disaggregation_decider : public plugin {
+ public:
+  virtual bool disaggregate(const decision_context& context, const candidate& decode) = 0;
+};
+
+/// Runs profiles for a profile handler. Results stay in the decision.
+class profile_runner {
+ public:
+  virtual ~profile_runner() = default;
+  enum class leg : std::uint8_t { decode, prefill };
+  /// Runs the profile of that name for this leg; a prefill leg stays in `group` unless that is empty. False: nobody
+  /// is left. The best one is `best(which)`.
+  virtual bool run(std::string_view profile, leg which, std::string_view group = {}) = 0;
+  virtual const candidate* best(leg which) const = 0;
+  /// Takes a leg's result back, for a choice that came out otherwise.
+  virtual void drop(leg which) = 0;
+};
+
+class profile_handler : public plugin {
+ public:
+  virtual void handle(const decision_context& context, profile_runner& profiles) = 0;
+  /// Its decode leg may take decode engines besides aggregated ones, and a prefill leg may follow.
+  virtual bool disaggregates() const { return false; }
+  /// What the parameters named is looked up once all plugins are made; false: there is none of that name.
+  virtual std::string_view decider_name() const { return {}; }
+  virtual void use(disaggregation_decider&) {}
+  /// Profiles it will run, so that a name that does not exist is refused at once. None: the only one.
+  virtual std::vector<std::string_view> profiles() const { return {}; }
+};
+
+/// Ranks by total, highest (or lowest) first; equal totals in the order of the turn, which goes round.
+void rank_by_total(const decision_context& context, std::span<const double> totals, std::size_t keep, bool lowest_first,
+                   std::vector<std::uint32_t>& order);
+
+}  // namespace infernex::router

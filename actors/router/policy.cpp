@@ -1,0 +1,93 @@
+#include "actors/router/policy.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace infernex::router {
+
+namespace {
+
+using use = scheduler_spec::use;
+
+scheduler_spec one_profile(std::string name, std::vector<scheduler_spec::plugin> plugins, std::vector<use> uses) {
+  scheduler_spec spec;
+  spec.name = std::move(name);
+  spec.plugins = std::move(plugins);
+  spec.profiles.push_back({"default", std::move(uses)});
+  return spec;
+}
+
+scheduler_spec kv_aware(const policy& how) {
+  return one_profile("kv-aware",
+                     {{"overlap",
+                       "overlap-scorer",
+                       {{"device", how.tiers.device}, {"host", how.tiers.host}, {"disk", how.tiers.disk}}},
+                      {"kv-usage", "kv-cache-utilization-scorer", {}},
+                      {"waiting", "waiting-scorer", {}},
+                      {"in-flight", "in-flight-scorer", {}}},
+                     {{"overlap", how.weight_overlap},
+                      {"kv-usage", how.weight_kv_usage},
+                      {"waiting", how.weight_waiting},
+                      {"in-flight", how.weight_in_flight}});
+}
+
+scheduler_spec least_load(const policy& how) {
+  return one_profile(
+      "least-load",
+      {{"kv-usage", "kv-cache-utilization-scorer", {}},
+       {"waiting", "waiting-scorer", {}},
+       {"in-flight", "in-flight-scorer", {}}},
+      {{"kv-usage", how.weight_kv_usage}, {"waiting", how.weight_waiting}, {"in-flight", how.weight_in_flight}});
+}
+
+scheduler_spec round_robin(const policy&) {
+  return one_profile("round-robin", {{"turn", "round-robin-picker", {}}}, {{"turn"}});
+}
+
+scheduler_spec random(const policy&) { return one_profile("random", {{"any", "random-picker", {}}}, {{"any"}}); }
+
+struct strategy_row {
+  std::string_view name;
+  scheduler_spec (*make)(const policy&);
+};
+
+constexpr strategy_row rows[] = {
+    {"kv-aware", kv_aware},
+    {"least-load", least_load},
+    {"random", random},
+    {"round-robin", round_robin},
+};
+
+}  // namespace
+
+std::vector<std::string_view> strategies() {
+  std::vector<std::string_view> names;
+  for (const auto& row : rows) names.push_back(row.name);
+  return names;
+}
+
+scheduler_spec spec_of(const policy& how) {
+  const auto* row =
+      std::find_if(std::begin(rows), std::end(rows), [&](const auto& r) { return r.name == how.strategy; });
+  if (!how.config && row == std::end(rows)) throw std::invalid_argument("no strategy " + how.strategy);
+  auto spec = how.config ? *how.config : row->make(how);
+  spec.runners_up = how.runners_up;
+  return spec;
+}
+
+scheduler_spec spec_without_cache(const policy& how) {
+  auto spec = !how.config && how.strategy == "round-robin" ? round_robin(how) : least_load(how);
+  spec.runners_up = how.runners_up;
+  return spec;
+}
+
+bool uses_cache(const policy& how) { return make_scheduler(spec_of(how))->uses_cache(); }
+
+std::unique_ptr<scheduler> make_scheduler(const scheduler_spec& spec, std::uint64_t seed) {
+  std::vector<spec_problem> problems;
+  auto made = scheduler::make(spec, problems, seed);
+  if (!made) throw std::invalid_argument(problems.front().path + ": " + problems.front().message);
+  return made;
+}
+
+}  // namespace infernex::router

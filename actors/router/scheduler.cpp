@@ -1,0 +1,274 @@
+#include "actors/router/scheduler.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "actors/router/reason.hpp"
+#include "actors/router/scheduler_build.hpp"
+
+namespace infernex::router {
+
+namespace {
+
+constexpr double neutral = 0.5;
+
+bool contains(std::span<const std::string_view> all, std::string_view one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+/// Which roles may serve a leg unless a filter chooses by role itself.
+bool role_fits(fb::EngineRole role, profile_runner::leg which, bool disaggregates) {
+  if (which == profile_runner::leg::prefill) return role == fb::EngineRole::Prefill;
+  return role == fb::EngineRole::Aggregated || (disaggregates && role == fb::EngineRole::Decode);
+}
+
+/// What was not measured counts as the mean of the others: neither best nor worst.
+void fill_unmeasured(std::span<double> scores) {
+  double sum = 0;
+  std::size_t measured = 0;
+  for (const auto s : scores)
+    if (!std::isnan(s)) {
+      sum += s;
+      ++measured;
+    }
+  if (measured == scores.size()) return;
+  const double mean = measured == 0 ? neutral : sum / static_cast<double>(measured);
+  for (auto& s : scores)
+    if (std::isnan(s)) s = mean;
+}
+
+/// `rows` is in the order of the endpoints, which is that of instance names.
+template <class Use>
+void each_known(std::vector<candidate>& rows, std::span<const overlap> found, Use use) {
+  for (const auto& o : found) {
+    const auto it =
+        std::lower_bound(rows.begin(), rows.end(), o.instance,
+                         [](const candidate& c, std::string_view name) { return c.to->instance.compare(name) < 0; });
+    if (it != rows.end() && it->to->instance == o.instance) use(*it, o);
+  }
+}
+
+void fill_overlaps(std::vector<candidate>& rows, const overlaps& cached, std::uint32_t blocks) {
+  if (cached.known)
+    each_known(rows, cached.found, [&](candidate& c, const overlap& o) {
+      c.held_blocks = std::min(o.blocks, blocks);
+      c.host_blocks = std::min(o.host_blocks, c.held_blocks);
+      c.device_blocks = std::min(o.device_blocks, c.host_blocks);
+    });
+  each_known(rows, cached.predicted,
+             [&](candidate& c, const overlap& o) { c.predicted_blocks = std::min(o.blocks, blocks); });
+}
+
+}  // namespace
+
+struct scheduler::impl final : profile_runner {
+  built_scheduler built;
+  random_source random;
+  std::uint64_t turn = 0;
+
+  // Of the decision at hand; kept, so that the next one allocates nothing.
+  decision out;
+  std::vector<candidate> rows;
+  std::vector<candidate> kept[2];
+  std::vector<double> matrix;
+  std::vector<double> totals;
+  std::vector<std::uint32_t> order;
+  const decision_context* context = nullptr;
+  std::optional<candidate> chosen[2];
+  const built_profile* used[2] = {nullptr, nullptr};
+  left_out why;
+  bool every_candidate = false;
+
+  impl(built_scheduler from, std::uint64_t seed) : built(std::move(from)), random(seed) {}
+
+  void make_rows(const placement& request, const model_endpoints& model, const load_board& loads, clock_point now) {
+    rows.clear();
+    for (const auto& e : model.endpoints) {
+      std::string_view by;
+      if (!e.ready()) {
+        ++why.by_state[std::min<std::size_t>(static_cast<std::size_t>(e.state), why.by_state.size() - 1)];
+        by = fb::EnumNameEngineState(e.state);
+      } else if (!request.adapter.empty() &&
+                 std::find(e.adapters.begin(), e.adapters.end(), request.adapter) == e.adapters.end()) {
+        ++why.without_adapter;
+        by = "without the adapter";
+      } else if (contains(request.exclude, e.instance)) {
+        ++why.excluded;
+        by = "excluded after failing it";
+      } else {
+        rows.push_back({&e, loads.read(e.slot, now)});
+        continue;
+      }
+      if (every_candidate) out.left_out_engines.push_back({&e, by});
+    }
+  }
+
+  void note_dropped(const std::vector<candidate>& before, const std::vector<candidate>& after, std::string_view by) {
+    std::size_t i = 0;
+    for (const auto& c : before) {
+      if (i < after.size() && after[i].to == c.to)
+        ++i;
+      else
+        out.left_out_engines.push_back({c.to, by});
+    }
+  }
+
+  void apply_filters(const built_profile& profile, leg which, std::string_view group, std::vector<candidate>& all) {
+    const auto in_group = [&](const candidate& c) { return group.empty() || c.to->group == group; };
+    const bool disaggregates = built.handler->disaggregates();
+    all.clear();
+    for (const auto& c : rows) {
+      if (in_group(c) && (profile.by_role || role_fits(c.to->role, which, disaggregates))) {
+        all.push_back(c);
+        continue;
+      }
+      if (which == leg::decode) ++why.other_role;
+      if (every_candidate && which == leg::decode && !built.handler->disaggregates())
+        out.left_out_engines.push_back({c.to, "another role"});
+    }
+    std::vector<candidate> before;
+    for (const auto& f : profile.filters) {
+      if (every_candidate) before = all;
+      const auto count = all.size();
+      f.plugin->apply(*context, all);
+      why.filtered += static_cast<std::uint32_t>(count - all.size());
+      if (every_candidate) note_dropped(before, all, f.name);
+    }
+  }
+
+  void score(const built_profile& profile, const std::vector<candidate>& all) {
+    matrix.resize(all.size() * profile.scorers.size());
+    totals.assign(all.size(), 0.0);
+    for (std::size_t s = 0; s < profile.scorers.size(); ++s) {
+      const auto column = std::span(matrix).subspan(s * all.size(), all.size());
+      profile.scorers[s].plugin->score(*context, all, column);
+      fill_unmeasured(column);
+      const double weight = profile.scorers[s].weight;
+      for (std::size_t i = 0; i < all.size(); ++i) totals[i] += weight * column[i];
+    }
+  }
+
+  void rank(const built_profile& profile, const std::vector<candidate>& all, ranking& into) {
+    order.clear();
+    const auto keep = every_candidate ? all.size() : std::size_t{1} + built.runners_up;
+    profile.picker->pick(*context, all, totals, keep, order);
+    into.candidates = all.size();
+    into.ranked.clear();
+    into.scores.clear();
+    into.scorers.clear();
+    for (const auto& s : profile.scorers) into.scorers.push_back({s.name, s.weight});
+    for (const auto i : order) {
+      const auto& c = all[i];
+      into.ranked.push_back({c.to, totals[i], c.held_blocks, c.device_blocks, c.host_blocks, c.predicted_blocks,
+                             c.predicted_blocks > c.held_blocks});
+      for (std::size_t s = 0; s < profile.scorers.size(); ++s) into.scores.push_back(matrix[s * all.size() + i]);
+    }
+  }
+
+  ranking& result_of(leg which) { return which == leg::decode ? out.serving : out.prefill; }
+
+  bool run(std::string_view name, leg which, std::string_view group) override {
+    const auto* profile = built.find(name);
+    if (!profile) return false;
+    const auto w = static_cast<std::size_t>(which);
+    auto& all = kept[w];
+    apply_filters(*profile, which, group, all);
+    auto& into = result_of(which);
+    used[w] = profile;
+    chosen[w].reset();
+    into.ranked.clear();
+    into.candidates = all.size();
+    if (all.empty()) return false;
+    score(*profile, all);
+    rank(*profile, all, into);
+    if (order.empty()) return false;
+    chosen[w] = all[order.front()];
+    return true;
+  }
+
+  const candidate* best(leg which) const override {
+    const auto& one = chosen[static_cast<std::size_t>(which)];
+    return one ? &*one : nullptr;
+  }
+
+  void drop(leg which) override {
+    chosen[static_cast<std::size_t>(which)].reset();
+    result_of(which).ranked.clear();
+  }
+
+  void clear() {
+    out.serving.ranked.clear();
+    out.prefill.ranked.clear();
+    out.reason.clear();
+    out.left_out_engines.clear();
+    out.index_used = out.by_prediction = false;
+    chosen[0].reset();
+    chosen[1].reset();
+    why = {};
+  }
+};
+
+scheduler::scheduler(std::unique_ptr<impl> state) : impl_(std::move(state)) {}
+scheduler::~scheduler() = default;
+
+std::unique_ptr<scheduler> scheduler::make(const scheduler_spec& spec, std::vector<spec_problem>& problems,
+                                           std::uint64_t seed) {
+  const auto before = problems.size();
+  auto built = build(spec, problems);
+  if (problems.size() != before) return nullptr;
+  return std::unique_ptr<scheduler>(new scheduler(std::make_unique<impl>(std::move(built), seed)));
+}
+
+bool scheduler::uses_cache() const { return impl_->built.uses_cache; }
+const std::string& scheduler::name() const { return impl_->built.name; }
+
+const decision& scheduler::decide(const placement& request, const model_endpoints* model, const load_board& loads,
+                                  const overlaps& cached, clock_point now, detail how_much) {
+  auto& s = *impl_;
+  auto& out = s.out;
+  s.clear();
+  s.every_candidate = how_much == detail::every_candidate;
+  if (!model) {
+    out.reason = "no engine of this model has been announced";
+    return out;
+  }
+  const bool looks = s.built.uses_cache && request.blocks != 0;
+  const decision_context context{request, *model, now, looks && cached.known, s.turn++, s.random};
+  s.context = &context;
+  s.make_rows(request, *model, loads, now);
+  if (looks) fill_overlaps(s.rows, cached, request.blocks);
+  s.built.handler->handle(context, s);
+  s.context = nullptr;
+  if (out.serving.ranked.empty()) {
+    append_reason_for_none(out.reason, *model, request.adapter, s.why);
+    return out;
+  }
+  out.index_used = context.index_known;
+  out.by_prediction = out.prefills()->by_prediction;
+  for (const auto which : {profile_runner::leg::decode, profile_runner::leg::prefill}) {
+    const auto w = static_cast<std::size_t>(which);
+    if (s.chosen[w])
+      for (auto* p : s.used[w]->members) p->routed(context, *s.chosen[w]);
+  }
+  append_reason_for_choice(out.reason, {s.built.name, s.built.uses_cache, request.blocks}, out, s.chosen[0]->load,
+                           cached.known ? std::string_view{} : cached.unknown_because);
+  return out;
+}
+
+void rank_by_total(const decision_context& context, std::span<const double> totals, std::size_t keep, bool lowest_first,
+                   std::vector<std::uint32_t>& order) {
+  if (totals.empty() || keep == 0) return;
+  const auto better = [&](double a, double b) { return lowest_first ? a < b : a > b; };
+  auto next = static_cast<std::size_t>(context.turn % totals.size());
+  for (std::size_t n = 0; n < totals.size(); ++n) {
+    const auto i = static_cast<std::uint32_t>(next);
+    next = next + 1 == totals.size() ? 0 : next + 1;
+    if (order.size() == keep && !better(totals[i], totals[order.back()])) continue;
+    const auto at =
+        std::find_if(order.begin(), order.end(), [&](std::uint32_t o) { return better(totals[i], totals[o]); });
+    order.insert(at, i);
+    if (order.size() > keep) order.pop_back();
+  }
+}
+
+}  // namespace infernex::router
