@@ -85,8 +85,7 @@ placed_request::placed_request(hand& at, const router::model_endpoints& model, c
     : at_(at), model_(model.model), instance_(to.instance) {
   const auto share = share_of(request, to.expected_blocks());
   prefill_tokens_ = share.prefill_tokens;
-  const auto tokens = request.prompt_tokens.value_or(0);
-  blocks_ = request.block_size == 0 ? 0 : (tokens + request.block_size - 1) / request.block_size;
+  blocks_ = share.blocks;
   for (const auto& endpoint : model.endpoints) {
     if (endpoint.instance != to.instance) continue;
     slot_ = endpoint.slot;
@@ -106,7 +105,7 @@ void placed_request::prefilled() {
 }
 
 placed_request::~placed_request() {
-  if (slot_) at_.board().unreserve(*slot_, {1, prefill_tokens_});
+  if (slot_) at_.board().unreserve(*slot_, {1, prefill_tokens_, blocks_});
   at_.note(life_change{
       model_, instance_, -1, -static_cast<std::int64_t>(prefill_tokens_), -static_cast<std::int64_t>(blocks_), {}});
 }

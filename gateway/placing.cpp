@@ -117,7 +117,8 @@ bool someone_ready(const route_request& request, const router::model_endpoints* 
 }
 
 router::load_share share_of(const route_request& request, std::uint32_t cached_blocks) {
-  return {1, placement_of(request, {}).uncached_tokens(cached_blocks)};
+  const auto p = placement_of(request, {});
+  return {1, p.uncached_tokens(cached_blocks), p.prompt_blocks()};
 }
 
 std::uint32_t cached_tokens(const route_request& request, std::uint32_t blocks,

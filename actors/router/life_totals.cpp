@@ -15,10 +15,12 @@ void life_totals::add(const std::string& model, const shares& totals, bool take_
     if (take_away) {
       sum.requests -= share.requests;
       sum.prefill_tokens -= share.prefill_tokens;
-      if (sum.requests == 0 && sum.prefill_tokens == 0) sums_.erase(engine);
+      sum.blocks -= share.blocks;
+      if (sum.requests == 0 && sum.prefill_tokens == 0 && sum.blocks == 0) sums_.erase(engine);
     } else {
       sum.requests += share.requests;
       sum.prefill_tokens += share.prefill_tokens;
+      sum.blocks += share.blocks;
     }
     changed.push_back(std::move(engine));
   }
@@ -43,14 +45,18 @@ std::vector<life_totals::engine_name> life_totals::replace(const fb::RequestLife
   shares next;
   if (const auto* in_flight = message.in_flight())
     for (const auto* one : *in_flight) {
-      if (one->requests() == 0 && one->prefill_tokens() == 0) continue;
+      if (one->requests() == 0 && one->prefill_tokens() == 0 && one->blocks() == 0) continue;
       if (next.size() >= max_engines_) {
         accepted = false;
         break;
       }
       // Saturated here, so that sums of any number of gateways cannot overflow.
-      const auto tokens = std::min<std::uint64_t>(one->prefill_tokens(), std::numeric_limits<std::uint32_t>::max());
-      next.insert_or_assign(std::string(text(one->instance())), load_share{one->requests(), tokens});
+      const auto saturated = [](std::uint64_t value) {
+        return std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max());
+      };
+      next.insert_or_assign(
+          std::string(text(one->instance())),
+          load_share{one->requests(), saturated(one->prefill_tokens()), saturated(one->blocks())});
     }
   add(name.second, from.totals, true, changed);
   add(name.second, next, false, changed);
@@ -77,9 +83,9 @@ void life_totals::touch(clock_point now) {
 
 load_share life_totals::sum(const engine_name& engine) const {
   const auto it = sums_.find(engine);
-  if (it == sums_.end()) return {0, 0};
+  if (it == sums_.end()) return {0, 0, 0};
   const auto requests = std::min<std::uint64_t>(it->second.requests, std::numeric_limits<std::uint32_t>::max());
-  return {static_cast<std::uint32_t>(requests), it->second.prefill_tokens};
+  return {static_cast<std::uint32_t>(requests), it->second.prefill_tokens, it->second.blocks};
 }
 
 }  // namespace infernex::router

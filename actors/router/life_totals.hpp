@@ -39,6 +39,7 @@ class life_totals {
   struct wide_share {
     std::uint64_t requests = 0;
     std::uint64_t prefill_tokens = 0;
+    std::uint64_t blocks = 0;
   };
   void add(const std::string& model, const shares& totals, bool take_away, std::vector<engine_name>& changed);
 

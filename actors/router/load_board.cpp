@@ -1,6 +1,7 @@
 #include "actors/router/load_board.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -56,7 +57,14 @@ std::uint32_t measured(std::optional<std::uint32_t> value) { return value ? std:
 
 }  // namespace
 
-/// One cache line: a decision reads every candidate's.
+std::uint32_t bits(std::optional<float> value) {
+  return value && std::isfinite(*value) ? std::bit_cast<std::uint32_t>(*value) : none;
+}
+std::optional<float> float_of(std::uint32_t word) {
+  return word == none ? std::nullopt : std::optional(std::bit_cast<float>(word));
+}
+
+/// Two cache lines: a decision reads every candidate's.
 struct alignas(64) load_board::cell {
   owned_value running;  // `none`: not measured
   owned_value waiting;
@@ -66,10 +74,16 @@ struct alignas(64) load_board::cell {
   owned_value remote_prefill;
   owned_value local_requests;
   owned_value local_prefill;
+  owned_value remote_blocks;
+  owned_value local_blocks;
+  // Of learned_speed, in its order; bits of floats.
+  std::array<owned_value, 7> speed;
 
   void start(std::uint32_t of) {
     for (auto* unknown : {&running, &waiting, &kv_usage}) unknown->reset(of, none);
-    for (auto* zero : {&measured_at, &remote_requests, &remote_prefill, &local_requests, &local_prefill})
+    for (auto& unknown : speed) unknown.reset(of, none);
+    for (auto* zero : {&measured_at, &remote_requests, &remote_prefill, &local_requests, &local_prefill,
+                       &remote_blocks, &local_blocks})
       zero->reset(of, 0);
   }
 };
@@ -103,6 +117,9 @@ load_reading load_board::read(slot_ref slot, clock_point now) const {
   const auto g = slot.generation;
   out.in_flight = plus(c.remote_requests.read(g, 0), c.local_requests.read(g, 0));
   out.prefill_tokens = plus(c.remote_prefill.read(g, 0), c.local_prefill.read(g, 0));
+  out.active_blocks = plus(c.remote_blocks.read(g, 0), c.local_blocks.read(g, 0));
+  const auto learned = [&](std::size_t i) { return float_of(c.speed[i].read(g, none)); };
+  out.speed = {learned(0), learned(1), learned(2), learned(3), learned(4), learned(5), learned(6)};
   const auto running = c.running.read(g, none);
   const auto waiting = c.waiting.read(g, none);
   const auto usage = c.kv_usage.read(g, none);
@@ -133,11 +150,21 @@ void load_board::report(slot_ref slot, std::optional<std::uint32_t> running, std
   set(c.kv_usage, usage);
 }
 
+void load_board::learn(slot_ref slot, const learned_speed& s) {
+  if (slot.index >= count_) return;
+  auto& c = cells_[slot.index];
+  const std::array values{s.ttft_base_ms, s.prefill_ms_a_token, s.tpot_base_ms, s.tpot_ms_a_block,
+                          s.ttft_ms,      s.tpot_ms,            s.output_tokens};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    c.speed[i].update(slot.generation, [&](std::uint32_t) { return bits(values[i]); });
+}
+
 void load_board::set_remote(slot_ref slot, load_share total) {
   if (slot.index >= count_) return;
   auto& c = cells_[slot.index];
   c.remote_requests.update(slot.generation, [&](std::uint32_t) { return total.requests; });
   c.remote_prefill.update(slot.generation, [&](std::uint32_t) { return saturate(total.prefill_tokens); });
+  c.remote_blocks.update(slot.generation, [&](std::uint32_t) { return saturate(total.blocks); });
 }
 
 void load_board::reserve(slot_ref slot, load_share share) {
@@ -145,6 +172,7 @@ void load_board::reserve(slot_ref slot, load_share share) {
   auto& c = cells_[slot.index];
   c.local_requests.update(slot.generation, [&](std::uint32_t v) { return plus(v, share.requests); });
   c.local_prefill.update(slot.generation, [&](std::uint32_t v) { return plus(v, share.prefill_tokens); });
+  c.local_blocks.update(slot.generation, [&](std::uint32_t v) { return plus(v, share.blocks); });
 }
 
 void load_board::unreserve(slot_ref slot, load_share share) {
@@ -152,6 +180,7 @@ void load_board::unreserve(slot_ref slot, load_share share) {
   auto& c = cells_[slot.index];
   c.local_requests.update(slot.generation, [&](std::uint32_t v) { return minus(v, share.requests); });
   c.local_prefill.update(slot.generation, [&](std::uint32_t v) { return minus(v, share.prefill_tokens); });
+  c.local_blocks.update(slot.generation, [&](std::uint32_t v) { return minus(v, share.blocks); });
 }
 
 }  // namespace infernex::router

@@ -146,7 +146,7 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   if (request.prompt_tokens) choice->prompt_tokens = *request.prompt_tokens;
   if (decided.serving.ranked.empty()) return choice;
   const auto& chosen = decided.serving.ranked.front();
-  open_.reserve(request.request_id, chosen.to->slot, {1, request.uncached_tokens(chosen.expected_blocks())}, now);
+  open_.reserve(request.request_id, chosen.to->slot, {1, request.uncached_tokens(chosen.expected_blocks()), request.prompt_blocks()}, now);
   choice->instance = chosen.to->instance;
   choice->url = chosen.to->url;
   choice->overlap_blocks = chosen.overlap_blocks;

@@ -40,6 +40,8 @@ struct placement {
   }
   /// Prompt tokens; without a count, four bytes a token: the usual mean of English text in current vocabularies.
   std::uint64_t tokens() const { return prompt_tokens ? *prompt_tokens : prompt_bytes / 4; }
+  /// KV blocks the prompt takes. Its answer is not counted: how long it will be is not known.
+  std::uint64_t prompt_blocks() const { return block_size == 0 ? 0 : (tokens() + block_size - 1) / block_size; }
   /// Tokens an engine that caches so many leading blocks will have to prefill, as far as known.
   std::uint64_t uncached_tokens(std::uint32_t cached_blocks) const {
     const auto cached = std::uint64_t{cached_blocks} * block_size;

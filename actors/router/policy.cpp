@@ -44,6 +44,13 @@ scheduler_spec round_robin(const policy&) {
   return one_profile("round-robin", {{"turn", "round-robin-picker", {}}}, {{"turn"}});
 }
 
+scheduler_spec infernex(const policy& how) {
+  return one_profile("infernex",
+                     {{"latency", "predicted-latency-scorer", {{"host", how.tiers.host}, {"disk", how.tiers.disk}}},
+                      {"least", "picker-min-random", {}}},
+                     {{"latency"}, {"least"}});
+}
+
 scheduler_spec random(const policy&) { return one_profile("random", {{"any", "random-picker", {}}}, {{"any"}}); }
 
 struct strategy_row {
@@ -52,6 +59,7 @@ struct strategy_row {
 };
 
 constexpr strategy_row rows[] = {
+    {"infernex", infernex},
     {"kv-aware", kv_aware},
     {"least-load", least_load},
     {"random", random},

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "actors/router/load_board.hpp"
+
+namespace infernex::router {
+
+/// A line through measurements, of which older ones count less: with each new one, those before lose a share.
+class fading_line {
+ public:
+  explicit fading_line(double keep = 0.98) : keep_(keep) {}
+  void add(double x, double y);
+  /// Nothing before five measurements. Neither is ever negative: where the best line has a negative slope it is level,
+  /// where it has a negative base it goes through 0.
+  struct line {
+    double base;
+    double slope;
+  };
+  std::optional<line> fit() const;
+
+ private:
+  double keep_;
+  double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+/// Learns how fast each engine is from requests that were routed here and have ended: time to first token by the tokens
+/// that had to be prefilled before it, time per output token by the KV blocks in use. What it learns goes on the load
+/// board. Bounded; one owner; the board must outlive it.
+class speed_book {
+ public:
+  struct limits {
+    std::size_t max_open = 65'536;
+    std::chrono::milliseconds expiry{600'000};
+    std::size_t max_engines = 4'096;
+  };
+  speed_book(load_board& board, limits bounds) : board_(board), bounds_(bounds) {}
+  explicit speed_book(load_board& board) : speed_book(board, limits{}) {}
+
+  /// A request went to `slot`, where so many tokens are to be prefilled up to its first token, its own included, and
+  /// so many KV blocks are in use, its own included.
+  void routed(std::string_view request_id, slot_ref slot, std::uint64_t tokens_ahead, std::uint64_t blocks,
+              clock_point now);
+  /// It was answered: what was not measured is absent. Unknown requests are ignored.
+  void finished(std::string_view request_id, std::optional<double> ttft_ms, double duration_ms,
+                std::optional<std::uint32_t> output_tokens);
+  /// It was not answered by that engine.
+  void dropped(std::string_view request_id) { open_.erase(std::string(request_id)); }
+  void expire(clock_point now);
+  std::size_t open() const { return open_.size(); }
+
+ private:
+  struct entry {
+    slot_ref slot;
+    double tokens_ahead;
+    double blocks;
+    std::uint64_t number;
+  };
+  struct due {
+    clock_point at;
+    std::string request_id;
+    std::uint64_t number;
+  };
+  struct engine {
+    std::uint32_t generation = 0;
+    fading_line ttft;
+    fading_line tpot;
+    std::optional<double> mean_ttft, mean_tpot, mean_output;
+  };
+  load_board& board_;
+  limits bounds_;
+  std::unordered_map<std::string, entry> open_;
+  std::deque<due> order_;
+  std::uint64_t next_number_ = 1;
+  std::unordered_map<std::uint32_t, engine> engines_;  // by slot index
+};
+
+}  // namespace infernex::router
