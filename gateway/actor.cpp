@@ -156,6 +156,8 @@ void take_events(gateway_facts& facts, clock_point now) {
   for (const auto& f : events.finished) {
     facts.routed.finished(f.record.request_id, router::computed_by(f.record.instance, f.record.status), now);
     facts.cached_tokens.note(f);
+    const auto answered = router::speed_result_of(f.record);
+    if (f.met && answered) facts.speeds.learn(*f.met, *answered);
   }
 }
 

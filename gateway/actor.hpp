@@ -21,6 +21,7 @@ struct gateway_facts {
         requests(std::move(source), epoch),
         predicted(how.prediction),
         routed(predicted),
+        speeds(fleet.board()),
         cached_tokens(metrics, how.parity),
         topology(fleet.topologies()) {}
   router::fleet fleet;
@@ -29,6 +30,7 @@ struct gateway_facts {
   /// Of decisions taken here (`router: embedded`).
   router::prediction_index predicted;
   router::prediction_book routed;
+  router::speed_book speeds;
   parity cached_tokens;
   published<router::topology>::reader topology;
   /// Version of the topology that predictions follow.

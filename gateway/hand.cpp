@@ -88,7 +88,7 @@ placed_request::placed_request(hand& at, const router::model_endpoints& model, c
   blocks_ = share.blocks;
   for (const auto& endpoint : model.endpoints) {
     if (endpoint.instance != to.instance) continue;
-    slot_ = endpoint.slot;
+    met_ = router::conditions_of(at_.board(), endpoint.slot, share, std::chrono::steady_clock::now());
     at_.board().reserve(endpoint.slot, share);
   }
   at_.note(life_change{model_, instance_, 1, static_cast<std::int64_t>(prefill_tokens_),
@@ -99,13 +99,13 @@ placed_request::placed_request(hand& at, const router::model_endpoints& model, c
 
 void placed_request::prefilled() {
   if (prefill_tokens_ == 0) return;
-  if (slot_) at_.board().unreserve(*slot_, {0, prefill_tokens_});
+  if (met_) at_.board().unreserve(met_->slot, {0, prefill_tokens_});
   at_.note(life_change{model_, instance_, 0, -static_cast<std::int64_t>(prefill_tokens_), 0, {}});
   prefill_tokens_ = 0;
 }
 
 placed_request::~placed_request() {
-  if (slot_) at_.board().unreserve(*slot_, {1, prefill_tokens_, blocks_});
+  if (met_) at_.board().unreserve(met_->slot, {1, prefill_tokens_, blocks_});
   at_.note(life_change{
       model_, instance_, -1, -static_cast<std::int64_t>(prefill_tokens_), -static_cast<std::int64_t>(blocks_), {}});
 }

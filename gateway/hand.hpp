@@ -88,13 +88,14 @@ class placed_request {
 
   /// The prompt is prefilled: its tokens no longer wait.
   void prefilled();
+  /// Empty if the engine is not in this gateway's own topology (yet).
+  const std::optional<router::speed_conditions>& met() const { return met_; }
 
  private:
   hand& at_;
   std::string model_;
   std::string instance_;
-  /// Empty if the engine is not in this gateway's own topology (yet).
-  std::optional<router::slot_ref> slot_;
+  std::optional<router::speed_conditions> met_;
   std::uint64_t prefill_tokens_;
   std::uint64_t blocks_;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/router/speed_book.hpp"
 #include "messages/registry.hpp"
 
 namespace infernex::gateway {
@@ -27,6 +28,8 @@ struct life_change {
 struct life_finish {
   std::string model;
   fb::FinishedT record;
+  /// What it met at its engine when it was placed there by the attempt that answered.
+  std::optional<router::speed_conditions> met;
   /// What was expected from cache was a prediction, not the index's word.
   bool by_prediction = false;
 };

@@ -98,6 +98,7 @@ http::task<relayed> relay(session& s, const candidate& to, std::string_view upst
   if (!base) co_return failed("announced a URL that cannot be used");
   placed_request place(s.at, *s.model, s.where, to);
   s.instance = to.instance;
+  s.met = place.met();
 
   std::string target = base->path + std::string(upstream_path);
   if (const auto query = s.in.target.find('?'); query != std::string::npos) target += s.in.target.substr(query);

@@ -61,6 +61,8 @@ void finish(session& s) {
   if (s.used.completion_tokens) f.record.completion_tokens = *s.used.completion_tokens;
   if (expected) f.record.predicted_cached_tokens = *expected;
   f.by_prediction = s.by_prediction;
+  // A second attempt's time to first token has the first one's in it.
+  if (s.attempt == 1) f.met = s.met;
   if (s.used.cached_tokens) f.record.cached_tokens = *s.used.cached_tokens;
   if (s.ttft) f.record.ttft_ms = milliseconds(*s.ttft);
   f.record.duration_ms = milliseconds(took);

@@ -57,6 +57,7 @@ struct session {
   bool by_prediction = false;
   usage used;
   std::optional<std::chrono::steady_clock::duration> ttft;
+  std::optional<router::speed_conditions> met;
 
   bool given_up() const { return client_gone || too_late; }
 };

@@ -54,9 +54,8 @@ std::vector<life_totals::engine_name> life_totals::replace(const fb::RequestLife
       const auto saturated = [](std::uint64_t value) {
         return std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max());
       };
-      next.insert_or_assign(
-          std::string(text(one->instance())),
-          load_share{one->requests(), saturated(one->prefill_tokens()), saturated(one->blocks())});
+      next.insert_or_assign(std::string(text(one->instance())),
+                            load_share{one->requests(), saturated(one->prefill_tokens()), saturated(one->blocks())});
     }
   add(name.second, from.totals, true, changed);
   add(name.second, next, false, changed);

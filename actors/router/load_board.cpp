@@ -82,8 +82,8 @@ struct alignas(64) load_board::cell {
   void start(std::uint32_t of) {
     for (auto* unknown : {&running, &waiting, &kv_usage}) unknown->reset(of, none);
     for (auto& unknown : speed) unknown.reset(of, none);
-    for (auto* zero : {&measured_at, &remote_requests, &remote_prefill, &local_requests, &local_prefill,
-                       &remote_blocks, &local_blocks})
+    for (auto* zero : {&measured_at, &remote_requests, &remote_prefill, &local_requests, &local_prefill, &remote_blocks,
+                       &local_blocks})
       zero->reset(of, 0);
   }
 };
@@ -153,8 +153,8 @@ void load_board::report(slot_ref slot, std::optional<std::uint32_t> running, std
 void load_board::learn(slot_ref slot, const learned_speed& s) {
   if (slot.index >= count_) return;
   auto& c = cells_[slot.index];
-  const std::array values{s.ttft_base_ms, s.prefill_ms_a_token, s.tpot_base_ms, s.tpot_ms_a_block,
-                          s.ttft_ms,      s.tpot_ms,            s.output_tokens};
+  const std::array values{s.ttft_base_ms, s.prefill_ms_a_token, s.tpot_base_ms, s.tpot_ms_a_block, s.ttft_ms,
+                          s.tpot_ms,      s.output_tokens};
   for (std::size_t i = 0; i < values.size(); ++i)
     c.speed[i].update(slot.generation, [&](std::uint32_t) { return bits(values[i]); });
 }

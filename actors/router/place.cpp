@@ -66,6 +66,7 @@ placer::placer(fleet& engines, reservation_book& open, prediction_index& predict
       predicted_(predicted),
       predictions_(predicted),
       routed_(routed),
+      speeds_(engines.board()),
       scheduler_(make_scheduler(spec_of(how))) {}
 
 const topology& placer::present() {
@@ -82,6 +83,8 @@ void placer::on_life(const fb::RequestLife& message, clock_point now) {
     for (const auto* one : *finished) {
       open_.drop(text(one->request_id()));
       routed_.finished(text(one->request_id()), computed_by(text(one->instance()), one->status()), now);
+      // After a retry it was answered by an engine whose conditions are not those on record.
+      speeds_.finished(text(one->request_id()), one->attempts() > 1 ? std::nullopt : speed_result_of(*one));
     }
 }
 
@@ -90,6 +93,7 @@ void placer::on_tick(clock_point now) {
   open_.expire(now);
   predicted_.expire(now);
   routed_.expire(now);
+  speeds_.expire(now);
 }
 
 placer::fleet_counts placer::fleet_size() {
@@ -146,7 +150,9 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   if (request.prompt_tokens) choice->prompt_tokens = *request.prompt_tokens;
   if (decided.serving.ranked.empty()) return choice;
   const auto& chosen = decided.serving.ranked.front();
-  open_.reserve(request.request_id, chosen.to->slot, {1, request.uncached_tokens(chosen.expected_blocks()), request.prompt_blocks()}, now);
+  const load_share share{1, request.uncached_tokens(chosen.expected_blocks()), request.prompt_blocks()};
+  speeds_.routed(request.request_id, conditions_of(engines_.board(), chosen.to->slot, share, now), now);
+  open_.reserve(request.request_id, chosen.to->slot, share, now);
   choice->instance = chosen.to->instance;
   choice->url = chosen.to->url;
   choice->overlap_blocks = chosen.overlap_blocks;

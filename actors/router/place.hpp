@@ -9,6 +9,7 @@
 #include "actors/router/policy.hpp"
 #include "actors/router/prediction_book.hpp"
 #include "actors/router/reservations.hpp"
+#include "actors/router/speed_book.hpp"
 #include "messages/registry.hpp"
 
 namespace infernex::router {
@@ -58,6 +59,7 @@ class placer {
   prediction_index& predicted_;
   prediction_index::reader predictions_;
   prediction_book& routed_;
+  speed_book speeds_;
   std::unique_ptr<scheduler> scheduler_;
 };
 

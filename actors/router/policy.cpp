@@ -59,11 +59,8 @@ struct strategy_row {
 };
 
 constexpr strategy_row rows[] = {
-    {"infernex", infernex},
-    {"kv-aware", kv_aware},
-    {"least-load", least_load},
-    {"random", random},
-    {"round-robin", round_robin},
+    {"infernex", infernex}, {"kv-aware", kv_aware},       {"least-load", least_load},
+    {"random", random},     {"round-robin", round_robin},
 };
 
 }  // namespace

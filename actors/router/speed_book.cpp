@@ -13,6 +13,16 @@ void fade(std::optional<double>& mean, double value) {
   mean = mean ? mean_keep * *mean + (1 - mean_keep) * value : value;
 }
 
+template <class T>
+std::optional<T> as_optional(const flatbuffers::Optional<T>& value) {
+  return value ? std::optional<T>(*value) : std::nullopt;
+}
+
+speed_result result_of(std::optional<double> ttft_ms, double duration_ms, std::optional<std::uint32_t> output_tokens) {
+  const auto decode_ms = ttft_ms ? std::optional(std::max(0.0, duration_ms - *ttft_ms)) : std::nullopt;
+  return {ttft_ms, decode_ms, output_tokens};
+}
+
 std::optional<float> as_float(const std::optional<double>& value) {
   return value ? std::optional(static_cast<float>(*value)) : std::nullopt;
 }
@@ -42,8 +52,22 @@ std::optional<fading_line::line> fading_line::fit() const {
   return line{base, slope};
 }
 
-void speed_book::routed(std::string_view request_id, slot_ref slot, std::uint64_t tokens_ahead, std::uint64_t blocks,
-                        clock_point now) {
+speed_conditions conditions_of(const load_board& board, slot_ref slot, load_share share, clock_point now) {
+  const auto load = board.read(slot, now);
+  return {slot, load.prefill_tokens + share.prefill_tokens, load.active_blocks + share.blocks};
+}
+
+std::optional<speed_result> speed_result_of(const fb::FinishedT& record) {
+  if (record.outcome != fb::Outcome::Completed) return std::nullopt;
+  return result_of(as_optional(record.ttft_ms), record.duration_ms, as_optional(record.completion_tokens));
+}
+
+std::optional<speed_result> speed_result_of(const fb::Finished& record) {
+  if (record.outcome() != fb::Outcome::Completed) return std::nullopt;
+  return result_of(as_optional(record.ttft_ms()), record.duration_ms(), as_optional(record.completion_tokens()));
+}
+
+void speed_book::routed(std::string_view request_id, const speed_conditions& met, clock_point now) {
   while (!order_.empty() && order_.size() >= bounds_.max_open) {
     const auto oldest = std::move(order_.front());
     order_.pop_front();
@@ -52,25 +76,31 @@ void speed_book::routed(std::string_view request_id, slot_ref slot, std::uint64_
   }
   std::string id(request_id);
   order_.push_back({now + bounds_.expiry, id, next_number_});
-  open_.insert_or_assign(std::move(id), entry{slot, static_cast<double>(tokens_ahead), static_cast<double>(blocks),
-                                              next_number_++});
+  open_.insert_or_assign(std::move(id), entry{met, next_number_++});
 }
 
-void speed_book::finished(std::string_view request_id, std::optional<double> ttft_ms, double duration_ms,
-                          std::optional<std::uint32_t> output_tokens) {
+void speed_book::finished(std::string_view request_id, const std::optional<speed_result>& answered) {
   const auto it = open_.find(std::string(request_id));
   if (it == open_.end()) return;
-  const auto from = it->second;
+  const auto met = it->second.met;
   open_.erase(it);
-  if (!ttft_ms || (engines_.size() >= bounds_.max_engines && !engines_.contains(from.slot.index))) return;
-  auto& of = engines_[from.slot.index];
-  if (of.generation != from.slot.generation) of = {from.slot.generation, {}, {}, {}, {}, {}};
-  of.ttft.add(from.tokens_ahead, *ttft_ms);
-  fade(of.mean_ttft, *ttft_ms);
-  if (output_tokens) fade(of.mean_output, *output_tokens);
-  if (output_tokens && *output_tokens > 1) {
-    const auto tpot = std::max(0.0, duration_ms - *ttft_ms) / (*output_tokens - 1);
-    of.tpot.add(from.blocks, tpot);
+  if (answered) learn(met, *answered);
+}
+
+void speed_book::learn(const speed_conditions& met, const speed_result& answered) {
+  if (!answered.ttft_ms && !answered.decode_ms) return;
+  if (engines_.size() >= bounds_.max_engines && !engines_.contains(met.slot.index)) return;
+  auto& of = engines_[met.slot.index];
+  if (of.generation != met.slot.generation) of = {met.slot.generation, {}, {}, {}, {}, {}};
+  if (answered.ttft_ms) {
+    of.ttft.add(static_cast<double>(met.tokens_ahead), *answered.ttft_ms);
+    fade(of.mean_ttft, *answered.ttft_ms);
+  }
+  const auto tokens = answered.output_tokens;
+  if (tokens) fade(of.mean_output, *tokens);
+  if (answered.decode_ms && tokens && *tokens > 1) {
+    const auto tpot = *answered.decode_ms / (*tokens - 1);
+    of.tpot.add(static_cast<double>(met.blocks), tpot);
     fade(of.mean_tpot, tpot);
   }
   learned_speed speed;
@@ -85,7 +115,7 @@ void speed_book::finished(std::string_view request_id, std::optional<double> ttf
   speed.ttft_ms = as_float(of.mean_ttft);
   speed.tpot_ms = as_float(of.mean_tpot);
   speed.output_tokens = as_float(of.mean_output);
-  board_.learn(from.slot, speed);
+  board_.learn(met.slot, speed);
 }
 
 void speed_book::expire(clock_point now) {

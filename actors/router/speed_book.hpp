@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "actors/router/load_board.hpp"
+#include "messages/registry.hpp"
 
 namespace infernex::router {
 
@@ -30,9 +31,31 @@ class fading_line {
   std::uint32_t count_ = 0;
 };
 
-/// Learns how fast each engine is from requests that were routed here and have ended: time to first token by the tokens
-/// that had to be prefilled before it, time per output token by the KV blocks in use. What it learns goes on the load
-/// board. Bounded; one owner; the board must outlive it.
+/// What a request met at its engine when it was placed: the tokens to be prefilled up to its first token, and the KV
+/// blocks in use, its own included in both.
+struct speed_conditions {
+  slot_ref slot;
+  std::uint64_t tokens_ahead = 0;
+  std::uint64_t blocks = 0;
+};
+
+/// Conditions at `slot` for a request that adds `share`, just before it does.
+speed_conditions conditions_of(const load_board& board, slot_ref slot, load_share share, clock_point now);
+
+/// How it was answered: what was not measured is absent.
+struct speed_result {
+  std::optional<double> ttft_ms;
+  /// From the first token to the last.
+  std::optional<double> decode_ms;
+  std::optional<std::uint32_t> output_tokens;
+};
+/// Empty for a request that was not answered to its end.
+std::optional<speed_result> speed_result_of(const fb::FinishedT& record);
+std::optional<speed_result> speed_result_of(const fb::Finished& record);
+
+/// Learns how fast each engine is from requests that have ended: time to first token by the tokens that had to be
+/// prefilled before it, time per output token by the KV blocks in use. What it learns goes on the load board. Bounded;
+/// one owner; the board must outlive it.
 class speed_book {
  public:
   struct limits {
@@ -43,23 +66,18 @@ class speed_book {
   speed_book(load_board& board, limits bounds) : board_(board), bounds_(bounds) {}
   explicit speed_book(load_board& board) : speed_book(board, limits{}) {}
 
-  /// A request went to `slot`, where so many tokens are to be prefilled up to its first token, its own included, and
-  /// so many KV blocks are in use, its own included.
-  void routed(std::string_view request_id, slot_ref slot, std::uint64_t tokens_ahead, std::uint64_t blocks,
-              clock_point now);
-  /// It was answered: what was not measured is absent. Unknown requests are ignored.
-  void finished(std::string_view request_id, std::optional<double> ttft_ms, double duration_ms,
-                std::optional<std::uint32_t> output_tokens);
-  /// It was not answered by that engine.
-  void dropped(std::string_view request_id) { open_.erase(std::string(request_id)); }
+  void learn(const speed_conditions& met, const speed_result& answered);
+
+  // For who does not keep the conditions itself.
+  void routed(std::string_view request_id, const speed_conditions& met, clock_point now);
+  /// Nothing is learned from unknown requests, and those without a result.
+  void finished(std::string_view request_id, const std::optional<speed_result>& answered);
   void expire(clock_point now);
   std::size_t open() const { return open_.size(); }
 
  private:
   struct entry {
-    slot_ref slot;
-    double tokens_ahead;
-    double blocks;
+    speed_conditions met;
     std::uint64_t number;
   };
   struct due {

@@ -41,9 +41,9 @@ class predicted_latency final : public scorer {
       const double tpot_base = s.tpot_base_ms.value_or(static_cast<float>(fleet.tpot));
       const double tpot_slope = s.tpot_ms_a_block.value_or(0.0F);
       const double output = s.output_tokens.value_or(static_cast<float>(output_));
-      const double cached = std::max(c.device_blocks + host_ * (c.host_blocks - c.device_blocks) +
-                                         disk_ * (c.held_blocks - c.host_blocks),
-                                     static_cast<double>(c.predicted_blocks));
+      const double cached = std::max(
+          c.device_blocks + host_ * (c.host_blocks - c.device_blocks) + disk_ * (c.held_blocks - c.host_blocks),
+          static_cast<double>(c.predicted_blocks));
       const double own = std::max(prompt - cached * block, 1.0);
       const double blocks = static_cast<double>(c.load.active_blocks) + own_blocks;
       const double tpot = tpot_base + tpot_slope * blocks;
