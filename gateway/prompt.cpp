@@ -80,7 +80,8 @@ http::task<bool> ask_engine(session& s, const router::endpoint& engine) {
         co_return true;
       }
       case token_verdict::refused:
-        co_return true;
+      case token_verdict::denied:
+        co_return true;  // the engine that gets the request will tell the client
       case token_verdict::absent:
         s.at.endpoints.avoid(engine.instance, how.chain[step], answered + how.absent_for);
         break;

@@ -1,6 +1,5 @@
 #include "gateway/token_chain.hpp"
 
-#include "actors/engine/token_source.hpp"
 #include "gateway/json_text.hpp"
 
 namespace infernex::gateway {
@@ -28,15 +27,6 @@ token_call make_token_call(token_step step, api kind, const openai_request& requ
     body += field.json;
   }
   return {"/tokenize", body += '}', how.tokenize_timeout};
-}
-
-token_answer read_token_answer(unsigned status, std::string_view body) {
-  if (status == 404 || status == 405 || status == 501) return {token_verdict::absent, {}};
-  if (status >= 400 && status < 500 && status != 408 && status != 429) return {token_verdict::refused, {}};
-  if (status != 200) return {token_verdict::failed, {}};
-  token_answer answer;
-  if (engine::read_token_ids(body, answer.ids)) answer.verdict = token_verdict::tokens;
-  return answer;
 }
 
 bool token_endpoints::usable(std::string_view instance, token_step step, clock_point now) const {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/engine/token_source.hpp"
 #include "gateway/openai_request.hpp"
 #include "gateway/settings.hpp"
 
@@ -29,25 +30,9 @@ struct token_call {
 /// `/v1/chat/completions/render`, `/v1/completions/render` (the client's own body) and `/tokenize`.
 token_call make_token_call(token_step step, api kind, const openai_request& request, const token_settings& how);
 
-enum class token_verdict : std::uint8_t {
-  tokens,
-  /// The engine does not have the endpoint (404, 405, 501).
-  absent,
-  /// It has, but failed or answered something else than tokens.
-  failed,
-  /// It found the request itself wrong (other 4xx): no other step would do better, and the engine that gets
-  /// the request will tell the client.
-  refused,
-};
-
-struct token_answer {
-  token_verdict verdict = token_verdict::failed;
-  std::vector<std::uint32_t> ids;
-};
-
-/// Reads an engine's answer: `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or
-/// `{"tokens":[…]}`.
-token_answer read_token_answer(unsigned status, std::string_view body);
+using engine::read_token_answer;
+using engine::token_answer;
+using engine::token_verdict;
 
 /// Which endpoints of which engines are not to be asked for a while. Bounded: full, it forgets all.
 class token_endpoints {

@@ -154,7 +154,7 @@ void parity_probe::on_failure(std::string_view why, time_point) {
 
 void parity_probe::on_tokens(unsigned status, std::string_view body, time_point now) {
   auto answer = read_token_answer(status, body);
-  if (answer.what == token_answer::kind::tokens) {
+  if (answer.verdict == token_verdict::tokens) {
     of_step().told = std::move(answer.ids);
   } else if (of_step().endpoint == token_endpoint::render) {
     // Older engines have the other endpoint; some have render for one kind of prompt only.

@@ -32,6 +32,25 @@ std::string path_of(prompt_kind kind) {
   return kind == prompt_kind::completion ? "/v1/completions" : "/v1/chat/completions";
 }
 
+token_verdict verdict_of(unsigned status) {
+  switch (status) {
+    case 200:
+      return token_verdict::tokens;
+    case 404:
+    case 405:
+    case 501:
+      return token_verdict::absent;
+    case 401:
+    case 403:
+      return token_verdict::denied;
+    case 408:
+    case 429:
+      return token_verdict::failed;
+    default:
+      return status >= 400 && status < 500 ? token_verdict::refused : token_verdict::failed;
+  }
+}
+
 bool read_list(simdjson::dom::object holder, std::vector<std::uint32_t>& ids) {
   simdjson::dom::array items;
   if (holder["token_ids"].get(items) && holder["tokens"].get(items)) return false;
@@ -44,17 +63,7 @@ bool read_list(simdjson::dom::object holder, std::vector<std::uint32_t>& ids) {
   return true;
 }
 
-}  // namespace
-
-http_call generate_call(const plain_prompt& prompt, std::uint32_t max_tokens) {
-  return {path_of(prompt.kind), json::serialize(request_of(prompt, max_tokens))};
-}
-
-http_call token_call(token_endpoint endpoint, const plain_prompt& prompt) {
-  if (endpoint == token_endpoint::tokenize) return {"/tokenize", json::serialize(body_of(prompt))};
-  return {path_of(prompt.kind) + "/render", json::serialize(request_of(prompt, 1))};
-}
-
+/// False, and no ids, if the body is none of the shapes.
 bool read_token_ids(std::string_view body, std::vector<std::uint32_t>& ids) {
   ids.clear();
   if (body.size() > max_token_answer_bytes) return false;
@@ -69,11 +78,21 @@ bool read_token_ids(std::string_view body, std::vector<std::uint32_t>& ids) {
   return false;
 }
 
+}  // namespace
+
+http_call generate_call(const plain_prompt& prompt, std::uint32_t max_tokens) {
+  return {path_of(prompt.kind), json::serialize(request_of(prompt, max_tokens))};
+}
+
+http_call token_call(token_endpoint endpoint, const plain_prompt& prompt) {
+  if (endpoint == token_endpoint::tokenize) return {"/tokenize", json::serialize(body_of(prompt))};
+  return {path_of(prompt.kind) + "/render", json::serialize(request_of(prompt, 1))};
+}
+
 token_answer read_token_answer(unsigned status, std::string_view body) {
-  using kind = token_answer::kind;
-  if (status == 404 || status == 405 || status == 501) return {kind::absent, {}};
-  token_answer answer;
-  if (status == 200 && read_token_ids(body, answer.ids)) answer.what = kind::tokens;
+  token_answer answer{verdict_of(status), {}};
+  if (answer.verdict == token_verdict::tokens && !read_token_ids(body, answer.ids))
+    answer.verdict = token_verdict::failed;
   return answer;
 }
 

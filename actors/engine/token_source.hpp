@@ -31,25 +31,29 @@ http_call generate_call(const plain_prompt& prompt, std::uint32_t max_tokens);
 /// POST that asks for the prompt's tokens. Render takes the body of a request, tokenize the prompt alone.
 http_call token_call(token_endpoint endpoint, const plain_prompt& prompt);
 
+/// What an engine's answer to such a call means to whoever asked.
+enum class token_verdict : std::uint8_t {
+  tokens,
+  /// The engine does not have the endpoint (404, 405, 501).
+  absent,
+  /// It has, but failed or is busy (408, 429, 5xx, any other status), or answered something else than tokens.
+  failed,
+  /// It refused the credentials it was sent (401, 403); another engine may not.
+  denied,
+  /// It found the prompt itself wrong (any other 4xx): no other endpoint or engine would do better.
+  refused,
+};
+
 struct token_answer {
-  enum class kind : std::uint8_t {
-    tokens,
-    /// The engine does not have the endpoint (404, 405, 501).
-    absent,
-    /// It has, but failed, or answered something else than tokens.
-    failed,
-  };
-  kind what = kind::failed;
+  token_verdict verdict = token_verdict::failed;
+  /// Empty but for `tokens`.
   std::vector<std::uint32_t> ids;
 };
 
 /// Largest answer read, in bytes.
 inline constexpr std::size_t max_token_answer_bytes = 16 << 20;
 
-/// Reads `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or `{"tokens":[…]}`. False, and no ids, if the
-/// body is something else.
-bool read_token_ids(std::string_view body, std::vector<std::uint32_t>& ids);
-
+/// Reads an answer: tokens are `{"token_ids":[…]}`, `[{"token_ids":[…]},…]` (the first counts) or `{"tokens":[…]}`.
 token_answer read_token_answer(unsigned status, std::string_view body);
 
 }  // namespace infernex::engine

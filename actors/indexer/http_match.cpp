@@ -78,11 +78,11 @@ struct tokens_found {
 /// Asks one engine, by each step. True: no other need be asked.
 http::task<bool> ask_engine(api_call& call, const asking& until, const engine_entry& engine,
                             const match_question& question, tokens_found& found) {
-  using verdict = prompt_answer::verdict;
+  using verdict = engine::token_verdict;
   for (const auto step : {prompt_step::render, prompt_step::tokenize}) {
     if (until.over()) co_return false;
     auto answer = co_await ask(call, until, engine, step, question);
-    switch (answer.outcome) {
+    switch (answer.verdict) {
       case verdict::tokens:
         found.ids = std::move(answer.ids);
         found.by = name(step);
@@ -98,6 +98,7 @@ http::task<bool> ask_engine(api_call& call, const asking& until, const engine_en
                                 {}};
         co_return false;
       case verdict::absent:
+      case verdict::failed:
         break;
     }
   }

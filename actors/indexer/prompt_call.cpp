@@ -2,8 +2,6 @@
 
 #include <boost/json.hpp>
 
-#include "actors/engine/token_source.hpp"
-
 namespace infernex::indexer {
 
 namespace json = boost::json;
@@ -33,23 +31,11 @@ std::string prompt_path(prompt_step step, const match_question& question) {
 }
 
 prompt_answer read_prompt_answer(unsigned status, std::string_view body) {
-  prompt_answer answer;
-  if (status == 200) {
-    if (engine::read_token_ids(body, answer.ids)) answer.outcome = prompt_answer::verdict::tokens;
-    return answer;
-  }
-  if (status == 401 || status == 403) {
-    answer.outcome = prompt_answer::verdict::denied;
-    return answer;
-  }
-  const bool is_callers_fault =
-      status >= 400 && status < 500 && status != 404 && status != 405 && status != 408 && status != 429;
-  if (is_callers_fault) {
-    answer.outcome = prompt_answer::verdict::refused;
-    boost::system::error_code problem;
-    const auto parsed = json::parse({body.data(), body.size()}, problem);
-    answer.message = problem ? "the engine answers " + std::to_string(status) : message_of(parsed);
-  }
+  prompt_answer answer{engine::read_token_answer(status, body), {}};
+  if (answer.verdict != engine::token_verdict::refused) return answer;
+  boost::system::error_code problem;
+  const auto parsed = json::parse({body.data(), body.size()}, problem);
+  answer.message = problem ? "the engine answers " + std::to_string(status) : message_of(parsed);
   return answer;
 }
 

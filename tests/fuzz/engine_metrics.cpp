@@ -19,6 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto models = read_model_list(text, {}); models && models->model.empty()) std::abort();
   const auto answer = read_token_answer(200, text);
-  if (answer.what != token_answer::kind::tokens && !answer.ids.empty()) std::abort();
+  if (answer.verdict != token_verdict::tokens && !answer.ids.empty()) std::abort();
   return 0;
 }

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   indexer::dump_question dump;
   if (!indexer::read_dump_question(text, dump) && (dump.index.empty() || dump.limit == 0)) std::abort();
   const auto tokens = indexer::read_prompt_answer(200, text);
-  if (tokens.outcome != indexer::prompt_answer::verdict::tokens && !tokens.ids.empty()) std::abort();
+  if (tokens.verdict != engine::token_verdict::tokens && !tokens.ids.empty()) std::abort();
   const auto reply = router::read_kvmanager_answer(200, text, "m", 1);
   if (reply && (*reply)->matches()->size() != 1) std::abort();
   static_cast<void>(indexer::top_text(text));

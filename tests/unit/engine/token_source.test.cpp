@@ -1,13 +1,15 @@
 #include "actors/engine/token_source.hpp"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 namespace {
 
 using namespace infernex::engine;
-using kind = token_answer::kind;
+using verdict = token_verdict;
 
 TEST_CASE("calls have the shapes of vLLM's endpoints") {
   const plain_prompt text{prompt_kind::completion, "m", "a \"b\""};
@@ -25,21 +27,33 @@ TEST_CASE("calls have the shapes of vLLM's endpoints") {
         R"({"model":"m","messages":[{"role":"user","content":"hi"}]})");
 }
 
-TEST_CASE("answers of each endpoint give tokens; anything else is absent or failed") {
+TEST_CASE("answers of each endpoint give tokens; another body is a failure") {
   const std::vector<std::uint32_t> ids{1, 128000, 4294967295};
   for (const auto* body : {R"({"token_ids":[1,128000,4294967295],"features":{}})",
                            R"([{"token_ids":[1,128000,4294967295]},{"token_ids":[7]}])",
                            R"({"count":3,"max_model_len":9,"tokens":[1,128000,4294967295]})"}) {
     const auto answer = read_token_answer(200, body);
-    CHECK(answer.what == kind::tokens);
+    CHECK(answer.verdict == verdict::tokens);
     CHECK(answer.ids == ids);
   }
-  CHECK(read_token_answer(200, R"({"tokens":[]})").what == kind::tokens);
+  CHECK(read_token_answer(200, R"({"tokens":[]})").verdict == verdict::tokens);
   for (const auto* body : {"", "{", "[]", "{}", "7", R"({"tokens":7})", R"({"tokens":[-1]})", R"({"tokens":[1.5]})",
                            R"({"tokens":[4294967296]})", R"([7])"})
-    CHECK(read_token_answer(200, body).what == kind::failed);
-  for (const unsigned status : {404U, 405U, 501U}) CHECK(read_token_answer(status, "").what == kind::absent);
-  for (const unsigned status : {400U, 500U, 503U}) CHECK(read_token_answer(status, "").what == kind::failed);
+    CHECK(read_token_answer(200, body).verdict == verdict::failed);
+}
+
+TEST_CASE("every other status has its verdict, whatever the body says") {
+  const std::vector<std::pair<unsigned, verdict>> table{
+      {0, verdict::failed},    {204, verdict::failed},  {302, verdict::failed},  {400, verdict::refused},
+      {401, verdict::denied},  {403, verdict::denied},  {404, verdict::absent},  {405, verdict::absent},
+      {408, verdict::failed},  {413, verdict::refused}, {422, verdict::refused}, {429, verdict::failed},
+      {499, verdict::refused}, {500, verdict::failed},  {501, verdict::absent},  {503, verdict::failed}};
+  for (const auto& [status, expected] : table) {
+    CAPTURE(status);
+    const auto answer = read_token_answer(status, R"({"token_ids":[1]})");
+    CHECK(answer.verdict == expected);
+    CHECK(answer.ids.empty());
+  }
 }
 
 }  // namespace

@@ -230,20 +230,19 @@ TEST_CASE("a block that is not shown may be there, where the agent does not know
 }
 
 TEST_CASE("an engine's answer is tokens, a refusal, or no help") {
-  using verdict = prompt_answer::verdict;
+  using verdict = engine::token_verdict;
   CHECK(read_prompt_answer(200, R"({"token_ids":[1,2]})").ids == std::vector<std::uint32_t>{1, 2});
   CHECK(read_prompt_answer(200, R"([{"token_ids":[3]},{"token_ids":[4]}])").ids == std::vector<std::uint32_t>{3});
   CHECK(read_prompt_answer(200, R"({"count":1,"tokens":[5]})").ids == std::vector<std::uint32_t>{5});
   for (const auto* bad : {"{}", "[]", "5", "{\"token_ids\":[-1]}", "{\"token_ids\":[1.5]}", "oops"})
-    CHECK(read_prompt_answer(200, bad).outcome == verdict::absent);
-  for (const auto status : {404u, 405u, 429u, 500u, 503u})
-    CHECK(read_prompt_answer(status, "{}").outcome == verdict::absent);
+    CHECK(read_prompt_answer(200, bad).verdict == verdict::failed);
+  for (const auto status : {404u, 405u, 501u}) CHECK(read_prompt_answer(status, "{}").verdict == verdict::absent);
+  for (const auto status : {408u, 429u, 500u, 503u}) CHECK(read_prompt_answer(status, "{}").verdict == verdict::failed);
   // Our caller's credentials, but the engine's affair: another may take them.
-  for (const auto status : {401u, 403u}) CHECK(read_prompt_answer(status, "{}").outcome == verdict::denied);
-  for (const auto status : {408u, 501u}) CHECK(read_prompt_answer(status, "{}").outcome == verdict::absent);
-  CHECK(read_prompt_answer(422, "{}").outcome == verdict::refused);
+  for (const auto status : {401u, 403u}) CHECK(read_prompt_answer(status, "{}").verdict == verdict::denied);
+  CHECK(read_prompt_answer(422, "{}").verdict == verdict::refused);
   const auto refused = read_prompt_answer(400, R"({"error":{"message":"too long"}})");
-  CHECK(refused.outcome == verdict::refused);
+  CHECK(refused.verdict == verdict::refused);
   CHECK(refused.message == "too long");
 }
 
