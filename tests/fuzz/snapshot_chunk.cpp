@@ -98,12 +98,19 @@ class messages_of {
     to_.on_announce(*travelled<fb::EngineAnnounce>(message), now_);
   }
 
-  void delta() {
-    fb::KvDeltaT message;
-    message.origin = origin(from_.below(4), from_.below(8));
+  /// What every message about the engine's blocks begins with.
+  template <class Message>
+  Message of_e0(std::uint32_t sequences) {
+    Message message;
+    message.origin = origin(from_.below(4), from_.below(sequences));
     message.model = "m";
     message.instance = "e0";
     message.engine_epoch = engine_epoch();
+    return message;
+  }
+
+  void delta() {
+    auto message = of_e0<fb::KvDeltaT>(8);
     message.cleared = from_.below(8) == 0;
     message.removed = keys();
     message.added = keys();
@@ -113,11 +120,7 @@ class messages_of {
   }
 
   void chunk_of_fields() {
-    fb::KvSnapshotChunkT message;
-    message.origin = origin(from_.below(4), from_.below(4));
-    message.model = "m";
-    message.instance = "e0";
-    message.engine_epoch = engine_epoch();
+    auto message = of_e0<fb::KvSnapshotChunkT>(4);
     message.as_of = from_.below(8);
     const auto total = from_.byte();
     message.total = total == 255 ? 0xffff'ffff : total % 4;

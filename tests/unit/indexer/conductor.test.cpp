@@ -3,23 +3,15 @@
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
 
+#include "tests/unit/indexer/reading.hpp"
+
 namespace infernex::indexer {
 namespace {
 
 namespace json = boost::json;
 
-std::string mistake(std::string_view body) {
-  registration wanted;
-  const auto problem = read_registration(body, wanted);
-  return problem ? problem->message : "";
-}
-
-registration registered(std::string_view body) {
-  registration wanted;
-  const auto problem = read_registration(body, wanted);
-  REQUIRE_MESSAGE(!problem, problem->message);
-  return wanted;
-}
+std::string mistake(std::string_view body) { return mistake_in(body, read_registration); }
+registration registered(std::string_view body) { return read_right(body, read_registration); }
 
 TEST_CASE("a registration names what is to be followed") {
   const auto all =
@@ -66,11 +58,7 @@ TEST_CASE("a wrong registration is refused with the caller's name of the field")
 TEST_CASE("what is left out of an unregistration stands for all") {
   const auto one =
       registered(R"({"endpoint":"tcp://h:1","modelname":"m","tenant_id":"acme","instance_id":"a","dp_rank":1})");
-  const auto names = [&one](std::string_view body) {
-    unregistration unwanted;
-    REQUIRE_FALSE(read_unregistration(body, unwanted));
-    return unwanted.names(one);
-  };
+  const auto names = [&one](std::string_view body) { return read_right(body, read_unregistration).names(one); };
   CHECK(names(R"({"instance_id":"a"})"));
   CHECK(names(R"({"instance_id":"a","modelname":"m","tenant_id":"acme","dp_rank":1})"));
   CHECK_FALSE(names(R"({"instance_id":"b"})"));

@@ -5,6 +5,7 @@
 
 #include "actors/engine/block_key.hpp"
 #include "actors/indexer/prompt_call.hpp"
+#include "tests/unit/indexer/reading.hpp"
 
 namespace infernex::indexer {
 namespace {
@@ -12,18 +13,8 @@ namespace {
 namespace json = boost::json;
 using namespace std::chrono_literals;
 
-std::string mistake(std::string_view body) {
-  match_question question;
-  const auto problem = read_match_question(body, question);
-  return problem ? problem->message : "";
-}
-
-match_question read(std::string_view body) {
-  match_question question;
-  const auto problem = read_match_question(body, question);
-  REQUIRE_MESSAGE(!problem, problem->message);
-  return question;
-}
+std::string mistake(std::string_view body) { return mistake_in(body, read_match_question); }
+match_question read(std::string_view body) { return read_right(body, read_match_question); }
 
 engine_list one_model() {
   engine_list all;
