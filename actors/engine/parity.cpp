@@ -35,10 +35,8 @@ std::string unique_text(std::uint64_t nonce, std::size_t words) {
 }
 
 std::size_t words_for(const parity_settings& settings) {
-  const auto block_size =
-      std::max(settings.configured_block_size.value_or(0), settings.announced_block_size.value_or(0));
-  const auto wanted =
-      std::min(std::size_t{prompt_blocks} * (block_size == 0 ? assumed_block_size : block_size), max_prompt_words);
+  const std::size_t block_size = settings.announced_block_size.value_or(assumed_block_size);
+  const auto wanted = std::min(prompt_blocks * block_size, max_prompt_words);
   // A word may take several tokens.
   return std::min<std::size_t>(wanted, settings.max_model_len.value_or(std::numeric_limits<std::uint32_t>::max()) / 4);
 }
@@ -184,12 +182,10 @@ void parity_probe::on_stored(const stored_blocks& blocks, time_point now) {
 
 bool parity_probe::check_block_size() {
   const auto seen = chains_.block_size();
-  const auto differs = [&](const std::optional<std::uint32_t>& said) { return seen && said && *said != *seen; };
-  if (!differs(settings_.configured_block_size) && !differs(settings_.announced_block_size)) return true;
-  const auto text = [](std::optional<std::uint32_t> size) { return size ? std::to_string(*size) : "nothing"; };
-  end(parity_fault::wrong_block_size, "parity: KV events have blocks of " + text(seen) + " tokens; configured is " +
-                                          text(settings_.configured_block_size) + ", announced " +
-                                          text(settings_.announced_block_size));
+  const auto& said = settings_.announced_block_size;
+  if (!seen || !said || *said == *seen) return true;
+  end(parity_fault::wrong_block_size, "parity: KV events have blocks of " + std::to_string(*seen) +
+                                          " tokens, the engine's metrics say " + std::to_string(*said));
   return false;
 }
 
@@ -211,9 +207,7 @@ void parity_probe::check_events(time_point now) {
 void parity_probe::events_missing() {
   const auto& expected = of_step();
   const auto waited = std::to_string(settings_.events_timeout.count()) + " ms";
-  const auto block_size =
-      std::max(settings_.configured_block_size.value_or(0), settings_.announced_block_size.value_or(0));
-  if (chains_.empty() && expected.told && expected.told->size() < block_size)
+  if (chains_.empty() && expected.told && expected.told->size() < settings_.announced_block_size.value_or(0))
     return end(parity_fault::not_probed, "parity: the prompt is shorter than a block");
   if (chains_.empty() || !expected.told)
     return end(parity_fault::no_events, "parity: no KV events of a prompt within " + waited);
@@ -247,11 +241,10 @@ void parity_probe::check_cached(std::optional<std::uint32_t> cached) {
   if (!cached)
     return end(parity_fault::cached_tokens_missing,
                "parity: answers do not say usage.prompt_tokens_details.cached_tokens");
-  const auto block_size = chains_.block_size()             ? chains_.block_size()
-                          : settings_.announced_block_size ? settings_.announced_block_size
-                                                           : settings_.configured_block_size;
+  const auto seen = chains_.block_size();
+  const auto block_size = (seen ? seen : settings_.announced_block_size).value_or(0);
   const std::size_t tokens = text_.told ? text_.told->size() : text_.counted.value_or(0);
-  const auto predicted = cacheable_blocks(tokens, block_size.value_or(0)) * block_size.value_or(0);
+  const auto predicted = cacheable_blocks(tokens, block_size) * block_size;
   if (*cached < predicted)
     return end(parity_fault::cached_tokens_fewer, "parity: a prompt sent again had " + std::to_string(*cached) +
                                                       " cached tokens, not " + std::to_string(predicted));

@@ -14,8 +14,7 @@ namespace infernex::engine {
 
 struct parity_settings {
   std::string model;
-  /// Tokens a block, as configured and as the engine's metrics say, where known.
-  std::optional<std::uint32_t> configured_block_size;
+  /// Tokens a block as the engine's metrics say, where they do.
   std::optional<std::uint32_t> announced_block_size;
   std::optional<std::uint32_t> max_model_len;
   /// Whether the engine is followed by its KV events, and whether its answers should say cached_tokens.
@@ -31,7 +30,7 @@ enum class parity_fault : std::uint8_t {
   none,
   /// A question was not answered, or not as an engine answers. Nothing is known.
   not_probed,
-  /// The engine's blocks have another size than configured or announced.
+  /// The blocks of the engine's events have another size than its metrics say.
   wrong_block_size,
   /// The engine published nothing of the prompt in time.
   no_events,

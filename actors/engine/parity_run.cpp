@@ -44,7 +44,7 @@ parity_run::ended parity_run::on_events(const event_batch& group, time_point now
   if (!probe_) return {};
   for (const auto& batch : group.batches)
     for (const auto& event : batch.events)
-      if (const auto* stored = std::get_if<stored_blocks>(&event); stored && probe_) probe_->on_stored(*stored, now);
+      if (const auto* stored = std::get_if<stored_blocks>(&event)) probe_->on_stored(*stored, now);
   return go_on();
 }
 

@@ -84,7 +84,6 @@ struct fake_engine {
 parity_settings settings_for_m() {
   parity_settings settings;
   settings.model = "m";
-  settings.configured_block_size = 16;
   settings.announced_block_size = 16;
   return settings;
 }
@@ -121,19 +120,14 @@ TEST_CASE("an engine that is as believed passes, by render or by tokenize") {
     CHECK(name(static_cast<fault>(i)) != "unknown");
 }
 
-TEST_CASE("other blocks than configured, or than announced, are named with both sizes") {
+TEST_CASE("other blocks than the metrics say are named with both sizes") {
   fake_engine engine;
   auto settings = settings_for_m();
-  settings.configured_block_size = 32;
+  settings.announced_block_size = 128;
   const auto wrong = verdict_on(engine, settings);
   CHECK(wrong.fault == fault::wrong_block_size);
-  CHECK(wrong.problem == "parity: KV events have blocks of 16 tokens; configured is 32, announced 16");
+  CHECK(wrong.problem == "parity: KV events have blocks of 16 tokens, the engine's metrics say 128");
   CHECK(engine.sends == 1);
-  settings.configured_block_size.reset();
-  settings.announced_block_size = 128;
-  fake_engine second;
-  CHECK(verdict_on(second, settings).problem ==
-        "parity: KV events have blocks of 16 tokens; configured is nothing, announced 128");
   settings.announced_block_size.reset();
   fake_engine unknown;
   CHECK(verdict_on(unknown, settings).fault == fault::none);
@@ -179,7 +173,7 @@ TEST_CASE("no events within the time") {
   CHECK(verdict.problem == "parity: no KV events of a prompt within 5000 ms");
 
   auto settings = settings_for_m();
-  settings.announced_block_size = settings.configured_block_size = 65'536;
+  settings.announced_block_size = 65'536;
   CHECK(verdict_on(engine, settings).fault == fault::not_probed);  // no block was filled
   settings = settings_for_m();
 
@@ -255,12 +249,12 @@ TEST_CASE("prompts are a few blocks long, within the context, and never the same
   };
   const auto words = [](const std::string& prompt) { return std::ranges::count(prompt, ' '); };
   auto settings = settings_for_m();
-  settings.configured_block_size = 128;
+  settings.announced_block_size = 128;
   CHECK(words(text(settings, 1)) >= 3 * 128);
   CHECK(text(settings, 1).substr(0, 8) != text(settings, 2).substr(0, 8));
-  settings.configured_block_size = 65'536;
+  settings.announced_block_size = 65'536;
   CHECK(words(text(settings, 1)) <= 4'100);
-  settings.configured_block_size = 128;
+  settings.announced_block_size = 128;
   settings.max_model_len = 200;
   CHECK(words(text(settings, 1)) <= 52);
 }
