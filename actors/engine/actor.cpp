@@ -1,5 +1,7 @@
 #include "actors/engine/actor.hpp"
 
+#include <functional>
+#include <string>
 #include <utility>
 
 #include <zmq.hpp>
@@ -103,7 +105,8 @@ void attach_to_engine(agent_pointer self, std::uint64_t epoch) {
         world.threads, state.engine,
         [me](std::shared_ptr<const parity_answer> answer) { caf::anon_send(me, std::move(answer)); });
   }
-  state.parity.emplace(world.options->parity_probe,
+  const auto seed = epoch ^ std::hash<std::string>{}(state.engine.instance);
+  state.parity.emplace(world.options->parity_probe, seed,
                        [calls = state.parity_calls.get(), limit = world.options->parity_timeout](
                            std::uint64_t probe, http_call question) { calls->ask(probe, std::move(question), limit); });
   state.bus_watch =

@@ -36,7 +36,7 @@ parity_run::ended parity_run::follow(const ledger& book, const discovery::engine
   about.max_model_len = book.max_model_len();
   about.expects_events = health != fb::KvHealth::Absent;
   asked_ = false;
-  probe_.emplace(std::move(about), *probed_epoch_ + ++number_, now);
+  probe_.emplace(std::move(about), seed_ + ++number_, now);
   return go_on();
 }
 

@@ -17,7 +17,9 @@ class parity_run {
   /// A number that its answer must bring back, and the question.
   using asker = std::function<void(std::uint64_t probe, http_call question)>;
 
-  parity_run(bool enabled, asker ask) : enabled_(enabled), ask_(std::move(ask)) {}
+  /// `seed`: another for every agent and each of its lives, so that no two send an engine the same prompt: of one that
+  /// it has cached it publishes nothing.
+  parity_run(bool enabled, std::uint64_t seed, asker ask) : enabled_(enabled), seed_(seed), ask_(std::move(ask)) {}
 
   /// Each returns the verdict of a probe that has just ended.
   using ended = std::optional<parity_verdict>;
@@ -30,6 +32,7 @@ class parity_run {
   ended go_on();
 
   bool enabled_;
+  std::uint64_t seed_;
   asker ask_;
   std::optional<parity_probe> probe_;
   bool asked_ = false;

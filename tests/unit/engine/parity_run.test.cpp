@@ -14,10 +14,11 @@ using namespace std::chrono_literals;
 /// An engine's ledger, and the run that follows it; what the run asks is kept.
 struct fixture {
   explicit fixture(bool enabled = true, fb::EngineRole role = fb::EngineRole::Aggregated, std::string url = "http://e",
-                   std::string kv_events = "tcp://127.0.0.1:5557")
+                   std::string kv_events = "tcp://127.0.0.1:5557", std::uint64_t seed = 7)
       : settings{engine_of(role, std::move(url), std::move(kv_events))},
         book(settings),
-        run(enabled, [this](auto number, http_call question) { asked.emplace_back(number, std::move(question)); }) {}
+        run(enabled, seed,
+            [this](auto number, http_call question) { asked.emplace_back(number, std::move(question)); }) {}
 
   static ledger_settings engine_of(fb::EngineRole role, std::string url, std::string kv_events) {
     ledger_settings made;
@@ -87,6 +88,17 @@ TEST_CASE("an engine is probed once in each of its lives, when it is ready and i
   REQUIRE(f.asked.size() == 2);
   CHECK(f.asked[1].first != f.asked[0].first);
   CHECK(f.asked[1].second.body != f.asked[0].second.body);
+}
+
+TEST_CASE("agents of the same life of an engine do not send it the same prompt") {
+  fixture one;
+  fixture other(true, fb::EngineRole::Aggregated, "http://e", "tcp://127.0.0.1:5557", 8'000);
+  for (auto* each : {&one, &other}) {
+    each->ready(1'000);
+    each->follow();
+    REQUIRE(each->asked.size() == 1);
+  }
+  CHECK(one.asked[0].second.body != other.asked[0].second.body);
 }
 
 TEST_CASE("a stream that lacks something is probed too, and an engine without events") {
