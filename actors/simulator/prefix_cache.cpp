@@ -4,13 +4,17 @@
 #include <cassert>
 #include <utility>
 
-#include <xxhash.h>
-
 namespace infernex::simulator {
 
-prefix_cache::prefix_cache(std::uint32_t block_size, std::uint32_t capacity, std::uint64_t seed)
+namespace {
+
+/// Names may be small numbers in a row; the index wants the upper half mixed.
+std::uint64_t mixed(block_name name) { return (name ^ (name >> 32)) * 0x9E3779B97F4A7C15ULL; }
+
+}  // namespace
+
+prefix_cache::prefix_cache(std::uint32_t block_size, std::uint32_t capacity)
     : block_size_(block_size),
-      seed_(seed),
       free_(capacity),
       blocks_(capacity),
       first_free_(0),
@@ -21,26 +25,22 @@ prefix_cache::prefix_cache(std::uint32_t block_size, std::uint32_t capacity, std
   }
 }
 
-engine_hash prefix_cache::root(std::string_view salt) const {
-  return XXH3_64bits_withSeed(salt.data(), salt.size(), seed_);
+block_id prefix_cache::find(block_name name) const {
+  return by_name_.find(mixed(name), [&](block_id id) { return blocks_[id].name == name; });
 }
 
-engine_hash prefix_cache::next(engine_hash parent, std::span<const token_id> tokens) const {
-  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), parent);
-}
-
-std::vector<block_id> prefix_cache::match(std::span<const token_id> tokens, std::string_view salt) const {
-  std::vector<block_id> found;
-  if (tokens.empty()) return found;
-  const auto limit = (tokens.size() - 1) / block_size_;
-  engine_hash hash = root(salt);
-  while (found.size() < limit) {
-    hash = next(hash, tokens.subspan(found.size() * block_size_, block_size_));
-    const auto entry = by_hash_.find(hash);
-    if (entry == by_hash_.end()) break;
-    found.push_back(entry->second);
+void prefix_cache::match(std::span<const block_name> chain, std::vector<block_id>& found) const {
+  for (const auto name : chain) {
+    const auto id = find(name);
+    if (id == engine::hash_index::none) return;
+    found.push_back(id);
   }
-  return found;
+}
+
+std::uint32_t prefix_cache::matched(std::span<const block_name> chain) const {
+  const auto end =
+      std::find_if(chain.begin(), chain.end(), [this](block_name n) { return find(n) == engine::hash_index::none; });
+  return static_cast<std::uint32_t>(end - chain.begin());
 }
 
 bool prefix_cache::can_allocate(std::size_t count, std::span<const block_id> reused) const {
@@ -59,38 +59,28 @@ void prefix_cache::allocate(std::size_t count, std::vector<block_id>& blocks) {
   assert(can_allocate(count));
   for (; count > 0; --count) {
     const block_id id = first_free_;
+    auto& taken = blocks_[id];
     unlink(id);
-    if (blocks_[id].named) {
-      events_.push_back(block_removed{blocks_[id].hash});
-      forget(id);
+    if (std::exchange(taken.named, false)) {
+      by_name_.erase(mixed(taken.name), id);
+      const bool last = find(taken.name) == engine::hash_index::none;
+      changes_.push_back({cache_change::kind::removed, last, 0, taken.name, 0});
     }
-    blocks_[id].references = 1;
+    taken.references = 1;
     blocks.push_back(id);
   }
 }
 
-void prefix_cache::seal(std::span<const block_id> sequence, std::size_t first, std::size_t last,
-                        std::span<const token_id> tokens, std::string_view salt) {
-  if (first >= last) return;
-  blocks_stored event;
-  engine_hash hash = root(salt);
-  if (first > 0) {
-    hash = blocks_[sequence[first - 1]].hash;
-    event.parent = hash;
-  } else {
-    event.salt = salt;
-  }
+void prefix_cache::seal(sequence_id of, std::span<const block_id> blocks, std::size_t first, std::size_t last,
+                        std::span<const block_name> chain) {
   for (std::size_t i = first; i < last; ++i) {
-    auto& sealed = blocks_[sequence[i]];
-    hash = next(hash, tokens.subspan(i * block_size_, block_size_));
-    sealed.hash = hash;
+    const bool new_name = find(chain[i]) == engine::hash_index::none;
+    auto& sealed = blocks_[blocks[i]];
+    sealed.name = chain[i];
     sealed.named = true;
-    by_hash_.emplace(hash, sequence[i]);
-    event.hashes.push_back(hash);
+    by_name_.insert(mixed(chain[i]), blocks[i]);
+    changes_.push_back({cache_change::kind::stored, new_name, static_cast<std::uint32_t>(i), chain[i], of});
   }
-  const auto covered = tokens.subspan(first * block_size_, (last - first) * block_size_);
-  event.tokens.assign(covered.begin(), covered.end());
-  events_.push_back(std::move(event));
 }
 
 void prefix_cache::release(std::span<const block_id> sequence) {
@@ -102,12 +92,10 @@ void prefix_cache::release(std::span<const block_id> sequence) {
 
 void prefix_cache::clear() {
   assert(used() == 0);
-  by_hash_.clear();
+  by_name_ = {};
   for (auto& each : blocks_) each.named = false;
-  events_.push_back(all_blocks_cleared{});
+  changes_.push_back({cache_change::kind::cleared, false, 0, 0, 0});
 }
-
-std::vector<kv_event> prefix_cache::take_events() { return std::exchange(events_, {}); }
 
 void prefix_cache::unlink(block_id id) {
   const auto [before, after] = std::pair(blocks_[id].before, blocks_[id].after);
@@ -122,13 +110,6 @@ void prefix_cache::link_last(block_id id) {
   (free_ == 0 ? first_free_ : blocks_[last_free_].after) = id;
   last_free_ = id;
   ++free_;
-}
-
-void prefix_cache::forget(block_id id) {
-  const auto [from, to] = by_hash_.equal_range(blocks_[id].hash);
-  const auto entry = std::find_if(from, to, [id](const auto& each) { return each.second == id; });
-  if (entry != to) by_hash_.erase(entry);
-  blocks_[id].named = false;
 }
 
 }  // namespace infernex::simulator

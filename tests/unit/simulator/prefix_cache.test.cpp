@@ -8,84 +8,81 @@ using namespace infernex::simulator;
 
 namespace {
 
+using kind = cache_change::kind;
+
 constexpr std::uint32_t block = 4;
 
-std::vector<token_id> numbers(std::size_t count, token_id first = 0) {
-  std::vector<token_id> tokens(count);
-  std::iota(tokens.begin(), tokens.end(), first);
-  return tokens;
+/// The names of a sequence's full blocks: those of equal start are equal.
+std::vector<block_name> names(std::size_t tokens, block_name first = 0) {
+  std::vector<block_name> chain(tokens / block);
+  std::iota(chain.begin(), chain.end(), first);
+  return chain;
 }
 
-/// Holds memory for the whole prompt and names its full blocks.
-std::vector<block_id> compute(prefix_cache& cache, const std::vector<token_id>& tokens, std::string_view salt = {}) {
-  auto blocks = cache.match(tokens, salt);
+std::vector<block_id> match(const prefix_cache& cache, const std::vector<block_name>& chain) {
+  std::vector<block_id> found;
+  cache.match(chain, found);
+  CHECK(cache.matched(chain) == found.size());
+  return found;
+}
+
+/// Holds memory for all of `tokens`, of which `reusable` may come from the cache, and names the full blocks.
+std::vector<block_id> compute(prefix_cache& cache, std::size_t tokens, block_name first = 0, sequence_id of = 1) {
+  auto blocks = match(cache, names(tokens - 1, first));
   const auto reused = blocks.size();
-  const auto needed = (tokens.size() + block - 1) / block;
+  const auto needed = (tokens + block - 1) / block;
   REQUIRE(cache.can_allocate(needed - reused, blocks));
   cache.hold(blocks);
   cache.allocate(needed - reused, blocks);
-  cache.seal(blocks, reused, tokens.size() / block, tokens, salt);
+  cache.seal(of, blocks, reused, tokens / block, names(tokens, first));
   return blocks;
+}
+
+std::vector<cache_change> take(prefix_cache& cache) {
+  std::vector<cache_change> all(cache.changes().begin(), cache.changes().end());
+  cache.forget_changes();
+  return all;
 }
 
 }  // namespace
 
-TEST_CASE("a prompt is served from the cache, but never its last token") {
-  prefix_cache cache(block, 8, 1);
-  cache.release(compute(cache, numbers(8)));
-  CHECK(cache.match(numbers(7), {}).size() == 1);
-  CHECK(cache.match(numbers(8), {}).size() == 1);
-  CHECK(cache.match(numbers(9), {}).size() == 2);
-  CHECK(cache.match(numbers(4), {}).empty());
-  CHECK(cache.match(numbers(9, 1), {}).empty());
-  CHECK(cache.match({}, {}).empty());
+TEST_CASE("what was computed is found by its names, from the start without a hole") {
+  prefix_cache cache(block, 8);
+  cache.release(compute(cache, 8));
+  CHECK(match(cache, names(8)).size() == 2);
+  CHECK(match(cache, names(12)).size() == 2);
+  CHECK(match(cache, names(4)).size() == 1);
+  CHECK(match(cache, names(8, 1)).size() == 1);
+  CHECK(match(cache, names(8, 2)).empty());
+  CHECK(match(cache, {}).empty());
 }
 
-TEST_CASE("stored events chain by the parent's hash and carry the tokens") {
-  prefix_cache cache(block, 8, 1);
-  auto blocks = compute(cache, numbers(8));
-  auto events = cache.take_events();
-  REQUIRE(events.size() == 1);
-  const auto first = std::get<blocks_stored>(events[0]);
-  CHECK(first.parent == std::nullopt);
-  CHECK(first.hashes.size() == 2);
-  CHECK(first.tokens == numbers(8));
+TEST_CASE("what is stored is told with its place in its sequence") {
+  prefix_cache cache(block, 8);
+  auto blocks = compute(cache, 8, 10, 7);
+  auto changes = take(cache);
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0].what == kind::stored);
+  CHECK(changes[0].index == 0);
+  CHECK(changes[0].name == 10);
+  CHECK(changes[0].sequence == 7);
+  CHECK(changes[1].index == 1);
 
   cache.allocate(1, blocks);
-  cache.seal(blocks, 2, 3, numbers(12), {});
-  events = cache.take_events();
-  REQUIRE(events.size() == 1);
-  CHECK(std::get<blocks_stored>(events[0]).parent == first.hashes[1]);
-  CHECK(std::get<blocks_stored>(events[0]).tokens == numbers(4, 8));
-  CHECK(cache.take_events().empty());
-}
-
-TEST_CASE("hashes differ between processes and between salts") {
-  prefix_cache one(block, 8, 1);
-  prefix_cache other(block, 8, 2);
-  compute(one, numbers(4));
-  compute(other, numbers(4));
-  const auto a = std::get<blocks_stored>(one.take_events()[0]);
-  const auto b = std::get<blocks_stored>(other.take_events()[0]);
-  CHECK(a.hashes != b.hashes);
-
-  CHECK(one.match(numbers(5), {}).size() == 1);
-  CHECK(one.match(numbers(5), "secret").empty());
-  compute(one, numbers(5), "secret");
-  const auto salted = std::get<blocks_stored>(one.take_events()[0]);
-  CHECK(salted.salt == "secret");
-  CHECK(salted.hashes != a.hashes);
+  cache.seal(7, blocks, 2, 3, names(12, 10));
+  changes = take(cache);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].index == 2);
+  CHECK(changes[0].name == 12);
+  CHECK(take(cache).empty());
 }
 
 TEST_CASE("only unreferenced blocks are evicted, least recently released first, tails before heads") {
-  prefix_cache cache(block, 6, 1);
-  const auto old_blocks = compute(cache, numbers(8));
-  const auto held = compute(cache, numbers(8, 100));
-  const auto recent = compute(cache, numbers(8, 200));
-  std::vector<engine_hash> hashes;
-  for (const auto& event : cache.take_events()) {
-    for (auto hash : std::get<blocks_stored>(event).hashes) hashes.push_back(hash);
-  }
+  prefix_cache cache(block, 6);
+  const auto old_blocks = compute(cache, 8);
+  const auto held = compute(cache, 8, 100);
+  const auto recent = compute(cache, 8, 200);
+  take(cache);
   cache.release(old_blocks);
   cache.release(recent);
   CHECK(cache.used() == 2);
@@ -94,20 +91,21 @@ TEST_CASE("only unreferenced blocks are evicted, least recently released first, 
 
   std::vector<block_id> fresh;
   cache.allocate(3, fresh);
-  const auto events = cache.take_events();
-  REQUIRE(events.size() == 3);
-  CHECK(std::get<block_removed>(events[0]).hash == hashes[1]);
-  CHECK(std::get<block_removed>(events[1]).hash == hashes[0]);
-  CHECK(std::get<block_removed>(events[2]).hash == hashes[5]);
-  CHECK(cache.match(numbers(9, 100), {}).size() == 2);
-  CHECK(cache.match(numbers(9, 200), {}).size() == 1);
-  CHECK(cache.match(numbers(9), {}).empty());
+  const auto changes = take(cache);
+  REQUIRE(changes.size() == 3);
+  CHECK(changes[0].what == kind::removed);
+  CHECK(changes[0].name == 1);
+  CHECK(changes[1].name == 0);
+  CHECK(changes[2].name == 201);
+  CHECK(match(cache, names(8, 100)).size() == 2);
+  CHECK(match(cache, names(8, 200)).size() == 1);
+  CHECK(match(cache, names(8)).empty());
 }
 
 TEST_CASE("a shared block is free only after its last reference") {
-  prefix_cache cache(block, 4, 1);
-  const auto first = compute(cache, numbers(6));
-  const auto second = compute(cache, numbers(7));
+  prefix_cache cache(block, 4);
+  const auto first = compute(cache, 6);
+  const auto second = compute(cache, 7);
   CHECK(first[0] == second[0]);
   CHECK(cache.used() == 3);
   cache.release(first);
@@ -119,42 +117,49 @@ TEST_CASE("a shared block is free only after its last reference") {
 }
 
 TEST_CASE("reviving a cached block takes it from the memory that is free") {
-  prefix_cache cache(block, 2, 1);
-  cache.release(compute(cache, numbers(8)));
-  const auto reused = cache.match(numbers(9), {});
+  prefix_cache cache(block, 2);
+  cache.release(compute(cache, 8));
+  const auto reused = match(cache, names(8));
   REQUIRE(reused.size() == 2);
   CHECK(cache.can_allocate(0, reused));
   CHECK_FALSE(cache.can_allocate(1, reused));
 }
 
-TEST_CASE("a block computed twice is stored twice and removed twice") {
-  prefix_cache cache(block, 4, 1);
-  const auto first = compute(cache, numbers(4));  // a whole block: the cap makes a repeat compute it again
-  const auto second = compute(cache, numbers(4));
+TEST_CASE("a block computed twice is stored twice and removed twice, and only the last copy takes the name along") {
+  prefix_cache cache(block, 4);
+  const auto first = compute(cache, 4);  // a whole block: its last token is never taken from the cache
+  const auto second = compute(cache, 4);
   CHECK(first[0] != second[0]);
-  CHECK(cache.take_events().size() == 2);
+  auto changes = take(cache);
+  REQUIRE(changes.size() == 2);
+  CHECK(changes[0].sole);
+  CHECK_FALSE(changes[1].sole);
   CHECK(cache.cached() == 2);
   cache.release(first);
   cache.release(second);
   std::vector<block_id> fresh;
-  cache.allocate(3, fresh);
-  CHECK(cache.take_events().size() == 1);  // two blocks were never used
-  CHECK(cache.match(numbers(5), {}).size() == 1);
+  cache.allocate(3, fresh);  // two blocks were never used
+  changes = take(cache);
+  REQUIRE(changes.size() == 1);
+  CHECK_FALSE(changes[0].sole);
+  CHECK(match(cache, names(4)).size() == 1);
   cache.allocate(1, fresh);
-  CHECK(cache.take_events().size() == 1);
-  CHECK(cache.match(numbers(5), {}).empty());
+  changes = take(cache);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].sole);
+  CHECK(match(cache, names(4)).empty());
 }
 
 TEST_CASE("clearing forgets everything and says so") {
-  prefix_cache cache(block, 4, 1);
-  cache.release(compute(cache, numbers(9)));
-  cache.take_events();
+  prefix_cache cache(block, 4);
+  cache.release(compute(cache, 9));
+  take(cache);
   cache.clear();
-  const auto events = cache.take_events();
-  REQUIRE(events.size() == 1);
-  CHECK(std::holds_alternative<all_blocks_cleared>(events[0]));
-  CHECK(cache.match(numbers(9), {}).empty());
+  const auto changes = take(cache);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].what == kind::cleared);
+  CHECK(match(cache, names(8)).empty());
   std::vector<block_id> fresh;
   cache.allocate(4, fresh);
-  CHECK(cache.take_events().empty());
+  CHECK(take(cache).empty());
 }

@@ -173,6 +173,39 @@ TEST_CASE("answers are cached block by block as they are decoded") {
   CHECK(model.end_step().tokens.at(0).cached_tokens == 12);
 }
 
+TEST_CASE("hashes differ between processes and between salts, and are told with tokens, parent and salt") {
+  const auto stored = [](step_model& model, sequence_id id, std::string salt) {
+    auto request = ask(id, prompt_of(9), 1);
+    request.salt = std::move(salt);
+    REQUIRE(model.add(std::move(request)) == errc::none);
+    REQUIRE(model.begin_step());
+    const auto events = model.end_step().events;
+    REQUIRE(events.size() == 1);
+    return std::get<blocks_stored>(events[0]);
+  };
+  step_model one(small_engine(), 1);
+  step_model other(small_engine(), 2);
+  const auto plain = stored(one, 1, {});
+  CHECK(plain.parent == std::nullopt);
+  CHECK(plain.tokens == prompt_of(8));
+  CHECK(plain.hashes.size() == 2);
+  CHECK(plain.salt.empty());
+  const auto salted = stored(one, 2, "secret");
+  CHECK(salted.salt == "secret");
+  CHECK(salted.hashes != plain.hashes);
+  CHECK(stored(other, 1, {}).hashes != plain.hashes);
+
+  // Twelve tokens more: the next event hangs on the last hash.
+  REQUIRE(one.add(ask(3, prompt_of(20), 1)) == errc::none);
+  REQUIRE(one.begin_step());
+  const auto events = one.end_step().events;
+  REQUIRE(events.size() == 1);
+  const auto longer = std::get<blocks_stored>(events[0]);
+  CHECK(longer.parent == plain.hashes[1]);
+  CHECK(longer.tokens.size() == 12);
+  CHECK(longer.tokens.front() == prompt_of(20)[8]);
+}
+
 TEST_CASE("answers of one prompt share its blocks within the same step") {
   auto values = small_engine();
   values.max_num_batched_tokens = 64;
