@@ -104,6 +104,15 @@ void replay_engine::finish(sequence_slot slot, double now_ms, replay_engine_even
   scheduler_.finish(slot);
 }
 
+replay_engine::boundary replay_engine::next_step(double now_ms) const {
+  if (phase_ == phase::stepping) return {next_ms_, 0};
+  if (phase_ != phase::quiet) return {now_ms, 0};
+  boundary next{began_ms_, 0};
+  while (next.at_ms < now_ms || next.quiet_steps == 0)
+    next.at_ms += scheduler_.milliseconds(quiet_, next.quiet_steps++) / speed_;
+  return next;
+}
+
 std::uint32_t replay_engine::answered(sequence_slot slot, double now_ms, replay_engine_events& events) {
   settle(now_ms, events);
   return scheduler_.answered(slot);

@@ -41,6 +41,13 @@ class replay_engine {
   /// Tokens of its answer by now.
   std::uint32_t answered(sequence_slot slot, double now_ms, replay_engine_events& events);
 
+  /// The beginning of the first step that what comes now can run in, and the quiet steps that will have passed then.
+  struct boundary {
+    double at_ms = 0;
+    std::uint32_t quiet_steps = 0;
+  };
+  boundary next_step(double now_ms) const;
+
   engine_load load() const { return scheduler_.load(); }
   const batch_scheduler& scheduler() const { return scheduler_; }
   double speed() const { return speed_; }
