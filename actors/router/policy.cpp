@@ -88,6 +88,8 @@ scheduler_spec spec_without_cache(const policy& how) {
 
 bool uses_cache(const policy& how) { return make_scheduler(spec_of(how))->uses_cache(); }
 
+bool disaggregates(const policy& how) { return make_scheduler(spec_of(how))->disaggregates(); }
+
 std::unique_ptr<scheduler> make_scheduler(const scheduler_spec& spec, std::uint64_t seed) {
   std::vector<spec_problem> problems;
   auto made = scheduler::make(spec, problems, seed);

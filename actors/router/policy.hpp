@@ -47,6 +47,8 @@ scheduler_spec spec_without_cache(const policy& how);
 
 /// Whether it looks at cached blocks.
 bool uses_cache(const policy& how);
+/// Whether it chooses prefill and decode engines.
+bool disaggregates(const policy& how);
 
 /// Precondition: a configuration that is right (spec_of's always are).
 std::unique_ptr<scheduler> make_scheduler(const scheduler_spec& spec, std::uint64_t seed = 1);

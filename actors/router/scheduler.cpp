@@ -220,6 +220,7 @@ std::unique_ptr<scheduler> scheduler::make(const scheduler_spec& spec, std::vect
 }
 
 bool scheduler::uses_cache() const { return impl_->built.uses_cache; }
+bool scheduler::disaggregates() const { return impl_->built.handler->disaggregates(); }
 const std::string& scheduler::name() const { return impl_->built.name; }
 
 const decision& scheduler::decide(const placement& request, const model_endpoints* model, const load_board& loads,

@@ -129,6 +129,8 @@ class scheduler {
 
   /// The index has to be asked, and predictions kept.
   bool uses_cache() const;
+  /// Prefill and decode engines are among its candidates.
+  bool disaggregates() const;
   const std::string& name() const;
 
  private:

@@ -110,9 +110,9 @@ TEST_CASE("the oracle waits least") {
   const auto requests = busy_trace(600, 25);
   const auto oracle = play(settings, requests, oracle_policy());
   CHECK(oracle.completed == 600);
-  for (const auto how : {router::strategy::round_robin, router::strategy::least_load, router::strategy::kv_aware}) {
+  for (const auto how : {"round-robin", "least-load", "kv-aware"}) {
     router::policy policy;
-    policy.how = how;
+    policy.strategy = how;
     CHECK(oracle.ttft->mean < play(settings, requests, router_policy(policy)).ttft->mean);
   }
 }
@@ -124,7 +124,7 @@ TEST_CASE("the oracle places prefill and decode apart, and both kinds of engines
   const auto requests = busy_trace(300, 60);
   const auto apart = play(settings, requests, oracle_policy());
   CHECK(apart.completed == 300);
-  CHECK(apart.ttft->mean < play(settings, requests, router_policy({})).ttft->mean);
+  CHECK(apart.ttft->mean < play(settings, requests, router_policy(router::policy{})).ttft->mean);
   settings.engines.push_back(member());
   const auto mixed_fleet = play(settings, requests, oracle_policy());
   CHECK(mixed_fleet.completed == 300);

@@ -197,7 +197,7 @@ TEST_CASE("an engine that joins later takes requests from then on; nobody there:
   replay_settings settings;
   settings.engines = {member()};
   settings.engines[0].starts_ms = 1'000;
-  const auto got = play(settings, trace_of({{0, 160, 5, 1}, {1'000, 160, 5, 2}}), router_policy({}));
+  const auto got = play(settings, trace_of({{0, 160, 5, 1}, {1'000, 160, 5, 2}}), router_policy(router::policy{}));
   CHECK(got.shed == 1);
   CHECK(got.completed == 1);
 }
@@ -238,7 +238,7 @@ TEST_CASE("the router sends a known prefix where it is cached, spreads the rest,
   router::policy how;
   const auto aware = play(settings, requests, router_policy(how));
   const auto again = play(settings, requests, router_policy(how));
-  how.how = router::strategy::round_robin;
+  how.strategy = "round-robin";
   const auto blind = play(settings, requests, router_policy(how));
   CHECK(aware.completed == 400);
   CHECK(aware.ttft->mean == again.ttft->mean);
@@ -251,7 +251,7 @@ TEST_CASE("the router sends a known prefix where it is cached, spreads the rest,
   settings.engines.push_back(member(replay_role::decode));
   settings.gateways = 4;
   settings.routers = 2;
-  const auto apart = play(settings, requests, router_policy({}));
+  const auto apart = play(settings, requests, router_policy(router::policy{}));
   CHECK(apart.completed == 400);
-  CHECK(apart.ttft->mean == play(settings, requests, router_policy({})).ttft->mean);
+  CHECK(apart.ttft->mean == play(settings, requests, router_policy(router::policy{})).ttft->mean);
 }
