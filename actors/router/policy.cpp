@@ -1,21 +1,12 @@
 #include "actors/router/policy.hpp"
 
-#include <algorithm>
 #include <stdexcept>
+
+#include "actors/router/policy_rows.hpp"
 
 namespace infernex::router {
 
 namespace {
-
-using use = scheduler_spec::use;
-
-scheduler_spec one_profile(std::string name, std::vector<scheduler_spec::plugin> plugins, std::vector<use> uses) {
-  scheduler_spec spec;
-  spec.name = std::move(name);
-  spec.plugins = std::move(plugins);
-  spec.profiles.push_back({"default", std::move(uses)});
-  return spec;
-}
 
 scheduler_spec kv_aware(const policy& how) {
   return one_profile("kv-aware",
@@ -53,28 +44,30 @@ scheduler_spec infernex(const policy& how) {
 
 scheduler_spec random(const policy&) { return one_profile("random", {{"any", "random-picker", {}}}, {{"any"}}); }
 
-struct strategy_row {
-  std::string_view name;
-  scheduler_spec (*make)(const policy&);
-};
-
 constexpr strategy_row rows[] = {
     {"infernex", infernex}, {"kv-aware", kv_aware},       {"least-load", least_load},
     {"random", random},     {"round-robin", round_robin},
 };
+
+const strategy_row* find_row(std::string_view name) {
+  for (const auto all : {std::span<const strategy_row>(rows), peer_strategies()})
+    for (const auto& row : all)
+      if (row.name == name) return &row;
+  return nullptr;
+}
 
 }  // namespace
 
 std::vector<std::string_view> strategies() {
   std::vector<std::string_view> names;
   for (const auto& row : rows) names.push_back(row.name);
+  for (const auto& row : peer_strategies()) names.push_back(row.name);
   return names;
 }
 
 scheduler_spec spec_of(const policy& how) {
-  const auto* row =
-      std::find_if(std::begin(rows), std::end(rows), [&](const auto& r) { return r.name == how.strategy; });
-  if (!how.config && row == std::end(rows)) throw std::invalid_argument("no strategy " + how.strategy);
+  const auto* row = find_row(how.strategy);
+  if (!how.config && !row) throw std::invalid_argument("no strategy " + how.strategy);
   auto spec = how.config ? *how.config : row->make(how);
   spec.runners_up = how.runners_up;
   return spec;

@@ -181,7 +181,10 @@ struct scheduler::impl final : profile_runner {
     if (all.empty()) return false;
     score(*profile, all);
     rank(*profile, all, into);
-    if (order.empty()) return false;
+    if (order.empty()) {  // the picker takes none of them
+      why.filtered += static_cast<std::uint32_t>(all.size());
+      return false;
+    }
     chosen[w] = all[order.front()];
     return true;
   }

@@ -13,6 +13,12 @@ const std::vector<plugin_type>& plugin_types() {
         predicted_latency_scorer(),
         max_score_picker(), min_random_picker(), random_picker(), round_robin_picker(),
         single_profile_handler(), disaggregated_profile_handler(),
+        // NVIDIA Dynamo, SGLang (SMG), Kthena, AIBrix, vLLM production-stack.
+        dynamo_cost_scorer(), dynamo_softmax_picker(),
+        sglang_cache_aware_picker(), power_of_two_picker(), consistent_hashing_picker(), prefix_hash_picker(),
+        least_load_drain_scorer(),
+        least_request_filter(), least_request_scorer(), least_latency_scorer(), gpu_usage_scorer(),
+        aibrix_prefix_cache_picker(), pd_length_range_filter(), load_aware_prefix_scorer(),
         // clang-format on
     };
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <numeric>
 
 #include "actors/router/plugins/all.hpp"
+#include "actors/router/plugins/ranking.hpp"
 
 namespace infernex::router::plugins {
 namespace {
@@ -37,14 +37,7 @@ class random_choice final : public picker {
   explicit random_choice(parameters& p) { read_most(p); }
   void pick(const decision_context& context, std::span<const candidate> all, std::span<const double>, std::size_t keep,
             std::vector<std::uint32_t>& order) override {
-    order.resize(all.size());
-    std::iota(order.begin(), order.end(), 0U);
-    const auto kept = std::min(keep, all.size());
-    for (std::size_t i = 0; i < kept; ++i) {
-      std::uniform_int_distribution<std::size_t> any(i, all.size() - 1);
-      std::swap(order[i], order[any(context.random)]);
-    }
-    order.resize(kept);
+    draw(context.random, all.size(), keep, order);
   }
 };
 
