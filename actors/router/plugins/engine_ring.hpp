@@ -24,7 +24,7 @@ class engine_rings {
   static std::uint64_t hash_of(std::string_view text);
   static std::uint64_t hash_of(std::uint64_t key);
 
-  /// Candidates as met going round from `hash`, at most `keep`, into `order` (given empty).
+  /// Candidates (of this model's endpoints) as met going round from `hash`, at most `keep`, into `order` (given empty).
   void rank(const model_endpoints& model, std::span<const candidate> all, std::uint64_t hash, std::size_t keep,
             std::vector<std::uint32_t>& order);
   /// How often a ring was made.
