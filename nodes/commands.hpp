@@ -17,6 +17,7 @@ void add_decode(CLI::App& app, action& chosen);
 void add_sub(CLI::App& app, action& chosen);
 void add_config(CLI::App& app, action& chosen);
 void add_kv(CLI::App& app, action& chosen);
+void add_record(CLI::App& app, action& chosen);
 void add_engine_sim(CLI::App& app, action& chosen);
 void add_agent(CLI::App& app, action& chosen);
 void add_indexer(CLI::App& app, action& chosen);
