@@ -18,6 +18,7 @@ void add_sub(CLI::App& app, action& chosen);
 void add_config(CLI::App& app, action& chosen);
 void add_kv(CLI::App& app, action& chosen);
 void add_record(CLI::App& app, action& chosen);
+void add_replay(CLI::App& app, action& chosen);
 void add_engine_sim(CLI::App& app, action& chosen);
 void add_agent(CLI::App& app, action& chosen);
 void add_indexer(CLI::App& app, action& chosen);

@@ -29,7 +29,8 @@ void add_latency(std::vector<std::string>& cells, const std::optional<latency_su
 using table = std::vector<std::vector<std::string>>;
 
 std::vector<std::string> cells_of(const replay_row& row) {
-  std::vector<std::string> cells{row.policy, row.load ? percent(row.load) : "-", fixed(row.offered_per_second, 2)};
+  const auto offered = row.offered_per_second > 0 ? std::optional(row.offered_per_second) : std::nullopt;
+  std::vector<std::string> cells{row.policy, percent(row.load), fixed(offered, 2)};
   add_latency(cells, row.seen.ttft, 0);
   add_latency(cells, row.seen.inter_token, 1);
   add_latency(cells, row.seen.end_to_end, 0);

@@ -12,7 +12,7 @@ namespace infernex::simulator {
 /// One policy at one load.
 struct replay_row {
   std::string policy;
-  /// Requests offered, a second; and as a share of full load, where that is known.
+  /// Requests offered, a second (0: all at once); and as a share of full load, where that is known.
   double offered_per_second = 0;
   std::optional<double> load;
   replay_summary seen;

@@ -2,10 +2,13 @@
 
 import json
 import pathlib
+import random
+import re
 import socket
 import subprocess
 import tempfile
 import unittest
+import xml.dom.minidom
 
 import client
 import harness
@@ -92,6 +95,91 @@ class Recording(WithFolder):
                        f"nats://127.0.0.1:{bound.getsockname()[1]}")
         self.assertEqual(done.returncode, 1)
         self.assertIn("bus_down", done.stderr)
+
+
+class Replaying(WithFolder):
+    """Requests of 60 conversations in Mooncake's form, 10 a second."""
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.folder / "trace.jsonl"
+        rng, talks, lines = random.Random(1), [[] for _ in range(60)], []
+        for i in range(600):
+            talk = rng.choice(talks)
+            talk.append(i)
+            request = {"timestamp": 100 * i, "input_length": 512 * len(talk), "output_length": rng.randint(1, 200),
+                       "hash_ids": talk}
+            lines.append(json.dumps(request))
+        self.trace.write_text("\n".join(lines) + "\n")
+
+    def replay(self, *arguments):
+        done = run("replay", "--trace", self.trace, "--engines", 3, "--json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_equal_seeds_give_equal_results_and_policies_differ(self):
+        both = ("--policy", "kv-aware", "--policy", "round-robin", "--seed", 5)
+        report = self.replay(*both)
+        self.assertEqual(report, self.replay(*both))
+        self.assertEqual(report["requests"], 600)
+        aware, turns = report["rows"]
+        self.assertEqual((aware["policy"], turns["policy"]), ("kv-aware", "round-robin"))
+        for row in (aware, turns):
+            self.assertEqual(row["requests"] + row["warm_up_requests"], 600)
+            self.assertEqual(row["completed"], row["requests"])
+            self.assertEqual(row["ttft_ms"]["count"], row["requests"])
+            self.assertLessEqual(row["ttft_ms"]["p50"], row["ttft_ms"]["p99"])
+        # Conversations stay where their blocks are.
+        self.assertGreater(aware["hit_share"], turns["hit_share"])
+
+    def test_twice_the_speed_is_twice_the_rate_and_repeats_share_nothing(self):
+        once = self.replay("--warm-up", 0)["rows"][0]
+        self.assertAlmostEqual(once["offered_per_second"], 10, 2)
+        self.assertAlmostEqual(self.replay("--speed", 2)["rows"][0]["offered_per_second"], 20, 2)
+        often = self.replay("--warm-up", 0, "--minutes", 5)["rows"][0]
+        self.assertEqual(often["requests"], 3000)
+        self.assertLess(often["hit_share"], once["hit_share"] + 0.05)
+
+    def test_loads_are_shares_of_full_load_and_can_be_drawn(self):
+        plot = self.folder / "plot.svg"
+        done = run("replay", "--trace", self.trace, "--engines", 2, "--loads", "0.5,0.9", "--minutes", 2, "--plot", plot)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        full = float(re.search(r"full load: ([\d.]+) requests/s", done.stderr).group(1))
+        rows = [line.split() for line in done.stdout.splitlines() if line.startswith("kv-aware")]
+        self.assertEqual([row[1] for row in rows], ["50.0", "90.0"])
+        for row in rows:
+            self.assertAlmostEqual(float(row[2]), full * float(row[1]) / 100, delta=0.02 * full)
+        drawing = xml.dom.minidom.parse(str(plot))
+        self.assertEqual(len(drawing.getElementsByTagName("polyline")), 2)
+
+    def test_fleets_change_while_they_run(self):
+        whole = self.replay("--warm-up", 0)["rows"][0]
+        fewer = self.replay("--warm-up", 0, "--fail", "0@20", "--slow", "1=2")["rows"][0]
+        self.assertEqual(fewer["completed"] + fewer["failed"] + fewer["shed"], 600)
+        self.assertGreater(fewer["ttft_ms"]["mean"], whole["ttft_ms"]["mean"])
+        helped = self.replay("--warm-up", 0, "--fail", "0@20", "--slow", "1=2", "--add", "20")["rows"][0]
+        self.assertLess(helped["ttft_ms"]["mean"], fewer["ttft_ms"]["mean"])
+        done = run("replay", "--trace", self.trace, "--prefill", 1, "--decode", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 prefill + 2 decode engines", done.stdout)
+
+    def test_mistakes_are_named(self):
+        for arguments, expected in ((["--policy", "best"], "one of round-robin, least-load, kv-aware"),
+                                    (["--fail", "7@1"], "--fail 7@1: ENGINE@SECONDS, engines are 0..3"),
+                                    (["--plot", self.folder / "no" / "plot"], "cannot be written")):
+            with self.subTest(arguments=arguments):
+                done = run("replay", "--trace", self.trace, *arguments)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(expected, done.stderr)
+        self.trace.write_text("no JSON\n" + self.trace.read_text())
+        done = run("replay", "--trace", self.trace)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"{self.trace}:1: ", done.stderr)
+        self.assertIn("1 bad lines were left out, 600 requests are used", done.stderr)
+        self.trace.write_text("")
+        done = run("replay", "--trace", self.trace)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no request", done.stderr)
 
 
 if __name__ == "__main__":
