@@ -4,7 +4,7 @@
 // decode engines, at 50, 70 and 90 % load. 100 % is the arrival rate at which the best policy's goodput (requests with
 // a TTFT below 2 s + 2 x their own on an idle engine) falls to 95 %. The trace is repeated with shifted ids to last
 // MINUTES (20) at the rate; the first tenth is warm-up; one seed for all. Beside them the oracle of replay_oracle.hpp.
-// Writes build/bench/routing.json and, with DOCS=FILE, the tables as Markdown.
+// Writes build/bench/routing.json and, if it ran at full length on a real trace, docs/routing-benchmark.md.
 
 #include <algorithm>
 #include <array>
@@ -239,12 +239,14 @@ int main(int argc, char** argv) {
   out << "{\n  \"trace\": \"" << (named ? std::filesystem::path(named).filename().string() : "made-up")
       << "\",\n  \"minutes\": " << minutes() << ",\n  \"seconds\": " << took.count() << ",\n  \"scenarios\": [" << json
       << "\n  ],\n  \"replicas\": [" << replica_json << "\n  ]\n}\n";
-  if (const char* docs = std::getenv("DOCS")) {
-    std::ofstream page(docs);
-    page << "# Routing policies on a trace\n\nWritten by `make bench-routing TRACE=FILE DOCS=" << docs
-         << "`; what it measures and how says tests/bench/routing.cpp. Ratios are to the oracle, which knows the true"
-            " state of every engine.\n"
-         << tables.str();
+  if (named && !std::getenv("MINUTES") && std::filesystem::is_directory("docs")) {
+    std::ofstream page("docs/routing-benchmark.md");
+    page
+        << "# Routing policies on a trace\n\nWritten by `make bench-routing TRACE="
+        << std::filesystem::path(named).filename().string()
+        << "`; what it measures, and how, says tests/bench/routing.cpp. Ratios are to the oracle, which knows the true "
+           "state of every engine.\n"
+        << tables.str();
   }
   return out.good() ? 0 : 1;
 }
