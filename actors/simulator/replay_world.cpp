@@ -8,7 +8,6 @@ namespace infernex::simulator {
 
 namespace {
 
-/// What a fleet's best engine of a role would need, for prompts on an idle fleet.
 const replay_engine_settings* fastest(std::span<const replay_engine_settings> engines, replay_role role) {
   const replay_engine_settings* best = nullptr;
   for (const auto& each : engines)
@@ -55,6 +54,8 @@ replay_world::replay_world(replay_settings settings, const repeated_trace& reque
       news_(settings_.delays, static_cast<std::uint32_t>(settings_.engines.size()), settings_.gateways),
       states_(settings_.engines.size()) {
   const auto count = static_cast<std::uint32_t>(settings_.engines.size());
+  for (const auto role : {replay_role::aggregated, replay_role::prefill, replay_role::decode})
+    fastest_[static_cast<std::size_t>(role)] = fastest(settings_.engines, role);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto& each = settings_.engines[i];
     engines_.push_back(std::make_unique<replay_engine>(each.engine, each.speed));
@@ -94,10 +95,8 @@ double replay_world::transfer_ms(std::uint64_t tokens) const {
 
 double replay_world::unloaded(std::uint32_t prompt_tokens) const {
   auto best = replay_engine::never;
-  if (const auto* alone = fastest(settings_.engines, replay_role::aggregated))
-    best = unloaded_ttft_ms(alone->engine, alone->speed, prompt_tokens);
-  const auto* prefill = fastest(settings_.engines, replay_role::prefill);
-  const auto* decode = fastest(settings_.engines, replay_role::decode);
+  const auto [alone, prefill, decode] = fastest_;
+  if (alone) best = unloaded_ttft_ms(alone->engine, alone->speed, prompt_tokens);
   if (prefill && decode) {
     const auto memory = std::uint64_t{decode->engine.total_blocks} * decode->engine.block_size;
     best =

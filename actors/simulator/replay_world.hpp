@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,7 +54,6 @@ class replay_world : replay_engine_events {
   /// To the end of the last request. `progress` is told the number of arrivals now and then; false stops.
   void run(const std::function<bool(std::size_t)>& progress = {});
 
-  /// Steps' time passed and tokens of what was placed, for tests and reports.
   double now_ms() const { return now_ms_; }
   const replay_engine& engine(std::uint32_t number) const { return *engines_[number]; }
 
@@ -109,6 +109,8 @@ class replay_world : replay_engine_events {
   replay_statistics& statistics_;
   replay_news news_;
   std::vector<std::unique_ptr<replay_engine>> engines_;
+  /// By role, null where there is none: whose times an idle fleet would have.
+  std::array<const replay_engine_settings*, 3> fastest_{};
   std::vector<std::unique_ptr<replay_policy>> routers_;
   std::vector<event> events_;  // a heap
   /// By engine: up, the moment its next step is in the heap for, and its work told so far.

@@ -3,8 +3,9 @@
 // Every routing policy on one trace (TRACE=FILE), in virtual time: 8 and 64 engines that do all, and 4 prefill with 4
 // decode engines, at 50, 70 and 90 % load. 100 % is the arrival rate at which the best policy's goodput (requests with
 // a TTFT below 2 s + 2 x their own on an idle engine) falls to 95 %. The trace is repeated with shifted ids to last
-// MINUTES (20) at the rate; the first tenth is warm-up; one seed for all. Beside them the oracle of replay_oracle.hpp.
-// Writes build/bench/routing.json and, if it ran at full length on a real trace, docs/routing-benchmark.md.
+// MINUTES (20) at the rate, its arrivals as they are or, with ARRIVALS=spread, without its bursts; the first tenth is
+// warm-up; one seed for all. Beside them the oracle of replay_oracle.hpp. Writes build/bench/routing.json and, if it
+// ran at full length on a real trace, docs/routing-benchmark.md.
 
 #include <algorithm>
 #include <array>
@@ -54,10 +55,12 @@ struct outcome {
   replay_summary seen;
 };
 
+/// A made-up trace is there to see that it runs.
 double minutes() {
   const char* given = std::getenv("MINUTES");
-  const auto value = given ? std::atof(given) : 20;
-  return value > 0 ? value : 20;
+  const auto value = given ? std::atof(given) : 0;
+  if (value > 0) return value;
+  return std::getenv("TRACE") ? 20 : 1;
 }
 
 replay_summary play(const scenario& on, const trace& requests, const replay_policy_maker& policy, double rate,
@@ -239,7 +242,7 @@ int main(int argc, char** argv) {
   out << "{\n  \"trace\": \"" << (named ? std::filesystem::path(named).filename().string() : "made-up")
       << "\",\n  \"minutes\": " << minutes() << ",\n  \"seconds\": " << took.count() << ",\n  \"scenarios\": [" << json
       << "\n  ],\n  \"replicas\": [" << replica_json << "\n  ]\n}\n";
-  if (named && !std::getenv("MINUTES") && std::filesystem::is_directory("docs")) {
+  if (named && !std::getenv("MINUTES") && !std::getenv("ARRIVALS") && std::filesystem::is_directory("docs")) {
     std::ofstream page("docs/routing-benchmark.md");
     page
         << "# Routing policies on a trace\n\nWritten by `make bench-routing TRACE="

@@ -2,11 +2,13 @@
 
 // What the benchmarks of replay share: the trace and the engines.
 
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
-#include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "actors/simulator/replay_policy.hpp"
 #include "actors/simulator/replay_trace.hpp"
@@ -37,7 +39,28 @@ inline simulator::trace made_up_replay_trace() {
   return made;
 }
 
-/// The file's, which ends the program if it cannot be read; empty name: a made-up one.
+/// Arrivals of the same moment spread evenly over the time to the next. Mooncake's stamps are multiples of 3 s: as they
+/// are, ten requests come at once, and then none for seconds.
+inline simulator::trace spread(const simulator::trace& stamped) {
+  simulator::trace made(stamped.block_tokens());
+  double next = stamped.span_ms();
+  for (std::size_t end = stamped.size(); end > 0;) {
+    const auto at = stamped[end - 1].arrival_ms;
+    auto first = end;
+    while (first > 0 && stamped[first - 1].arrival_ms == at) --first;
+    for (auto i = first; i < end; ++i) {
+      auto request = stamped[i];
+      request.arrival_ms += (next - at) * static_cast<double>(i - first) / static_cast<double>(end - first);
+      made.add(request);
+    }
+    next = at;
+    end = first;
+  }
+  made.arrange();
+  return made;
+}
+
+/// The file's, which ends the program if it cannot be read; empty name: a made-up one. ARRIVALS=spread spreads it.
 inline simulator::trace replay_trace(const std::string& file) {
   if (file.empty()) {
     std::cout << "no TRACE=FILE given: a made-up trace of the same form\n";
@@ -49,7 +72,8 @@ inline simulator::trace replay_trace(const std::string& file) {
     std::cerr << file << ": " << loaded.failure().detail << '\n';
     std::exit(1);
   }
-  return std::move(loaded->requests);
+  const char* arrivals = std::getenv("ARRIVALS");
+  return arrivals && std::string_view(arrivals) == "spread" ? spread(loaded->requests) : std::move(loaded->requests);
 }
 
 /// An engine as one 80 GB accelerator with an 8B model has it: 64 GB of KV at 128 KiB a token are 524,288 tokens.

@@ -107,7 +107,7 @@ TEST_CASE("the oracle waits least") {
   replay_settings settings;
   settings.engines.assign(4, member());
   settings.engines[3].speed = 0.5;
-  const auto requests = busy_trace(600, 25);
+  const auto requests = busy_trace(600, 60);
   const auto oracle = play(settings, requests, oracle_policy());
   CHECK(oracle.completed == 600);
   for (const auto how : {"round-robin", "least-load", "kv-aware"}) {
