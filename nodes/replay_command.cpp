@@ -40,28 +40,29 @@ struct replay_command {
   std::string plot;
 };
 
+/// Stands for the configuration's policy.
+constexpr std::string_view configured = "configured";
+
 /// One policy, ready to be replayed.
 struct named_policy {
   std::string name;
   replay_policy_maker make;
 };
 
-constexpr router::strategy strategies[] = {router::strategy::round_robin, router::strategy::least_load,
-                                           router::strategy::kv_aware};
-
-/// The only place that knows policies by their names.
+/// The only place that knows policies by their names: a strategy's, or `configured` for what the configuration says.
 result<named_policy> find_policy(const std::string& name, const router::settings& routing) {
-  std::string known;
-  for (const auto strategy : strategies) {
-    if (router::name(strategy) == name) {
-      auto how = routing.policy;
-      how.how = strategy;
-      return named_policy{name, simulator::router_policy(how, routing.prediction)};
-    }
-    known += (known.empty() ? "" : ", ") + std::string(router::name(strategy));
+  if (name == configured) return named_policy{name, simulator::router_policy(routing.policy, routing.prediction)};
+  std::vector<std::string> known{"oracle"};
+  for (const auto strategy : router::strategies()) {
+    known.emplace_back(strategy);
+    if (strategy != name) continue;
+    auto how = routing.policy;
+    how.strategy = name;
+    how.config.reset();
+    return named_policy{name, simulator::router_policy(how, routing.prediction)};
   }
   if (name == "oracle") return named_policy{name, simulator::oracle_policy()};
-  return error{errc::invalid_config, "--policy " + name + ": one of " + known + ", oracle"};
+  return error{errc::invalid_config, "--policy " + name + ": no such strategy" + router::did_you_mean(name, known)};
 }
 
 /// On a terminal only; redrawn ten times a second.
@@ -193,7 +194,7 @@ int replay(replay_command how, const node_settings& node) {
   if (const auto problem = simulator::replay_world::check(on.world, requests.block_tokens())) return fail(*problem);
 
   std::vector<named_policy> policies;
-  if (how.policies.empty()) how.policies.emplace_back(router::name(node.router.policy.how));
+  if (how.policies.empty()) how.policies.emplace_back(configured);
   for (const auto& name : how.policies) {
     auto policy = find_policy(name, node.router);
     if (!policy) return fail(policy.failure());
