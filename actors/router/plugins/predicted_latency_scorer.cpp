@@ -78,8 +78,8 @@ class predicted_latency final : public scorer {
     return (blocks - capacity) / capacity * answer_ms;
   }
 
-  double decode_weight_ = 0.1;
-  double others_weight_ = 0.0;
+  double decode_weight_ = 0.01;
+  double others_weight_ = 0.06;
   double prefill_ = 0.02;
   double tpot_ = 20;
   double output_ = 256;
