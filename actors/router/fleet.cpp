@@ -10,6 +10,8 @@ namespace infernex::router {
 namespace {
 
 constexpr std::size_t max_name_bytes = 512;
+/// Labels kept of one engine: the first so many, each key and value no longer than a name.
+constexpr std::size_t max_labels = 64;
 /// Measurements so old are taken off the board (it stops showing them long before).
 constexpr auto withdraw_loads_after = std::chrono::minutes(1);
 
@@ -21,6 +23,25 @@ std::optional<T> optional_of(const flatbuffers::Optional<T>& value) {
 std::string seconds(std::chrono::milliseconds time) {
   const auto ms = time.count();
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+std::vector<std::pair<std::string, std::string>> labels_of(const fb::EngineAnnounce& message) {
+  std::vector<std::pair<std::string, std::string>> labels;
+  const auto* given = message.labels();
+  if (!given) return labels;
+  for (const auto* one : *given) {
+    const auto key = text(one->key());
+    const auto value = text(one->value());
+    if (key.empty() || key.size() > max_name_bytes || value.size() > max_name_bytes) continue;
+    if (labels.size() == max_labels) break;
+    labels.emplace_back(key, value);
+  }
+  const auto by_key = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(labels.begin(), labels.end(), by_key);
+  labels.erase(
+      std::unique(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
+      labels.end());
+  return labels;
 }
 
 /// A position in a source's messages on one subject.
@@ -136,6 +157,7 @@ std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, c
   next.adapters.clear();
   if (const auto* adapters = message.adapters())
     for (const auto* adapter : *adapters) next.adapters.emplace_back(text(adapter));
+  next.labels = labels_of(message);
   if (std::exchange(of->listed, true) && next == of->as_endpoint) return {};
   std::vector<fleet_event> events;
   if (next.state != of->as_endpoint.state)

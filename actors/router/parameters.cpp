@@ -105,6 +105,20 @@ parameters& parameters::read(std::string_view name, std::vector<std::string>& in
   return *this;
 }
 
+parameters& parameters::read(std::string_view name, std::vector<std::pair<std::string, std::string>>& into,
+                             std::string_view sentence) {
+  const auto* value = find(name, "{}", sentence);
+  if (!value) return *this;
+  if (!value->is_object() || !std::all_of(value->get_object().begin(), value->get_object().end(),
+                                          [](const auto& one) { return one.value().is_string(); })) {
+    complain(name, "a mapping of texts");
+    return *this;
+  }
+  into.clear();
+  for (const auto& [key, text] : value->get_object()) into.emplace_back(key, text.get_string());
+  return *this;
+}
+
 parameters& parameters::read_choice(std::string_view name, std::size_t& into,
                                     const std::vector<std::string_view>& words, std::string_view sentence) {
   std::string word(words[into]);
@@ -158,6 +172,11 @@ parameters& parameters::each(std::string_view name, const std::function<void(par
 
 parameters& parameters::ignore(std::string_view name, std::string_view why) {
   find(name, "-", why);
+  return *this;
+}
+
+parameters& parameters::ignore_the_rest(std::string_view why) {
+  for (const auto& [key, value] : given_) ignore(key, why);
   return *this;
 }
 

@@ -43,6 +43,9 @@ class parameters {
   parameters& read(std::string_view name, bool& into, std::string_view sentence);
   parameters& read(std::string_view name, std::string& into, std::string_view sentence);
   parameters& read(std::string_view name, std::vector<std::string>& into, std::string_view sentence);
+  /// A mapping of any names to texts.
+  parameters& read(std::string_view name, std::vector<std::pair<std::string, std::string>>& into,
+                   std::string_view sentence);
   /// One of `words`; `into` is its index.
   parameters& read_choice(std::string_view name, std::size_t& into, const std::vector<std::string_view>& words,
                           std::string_view sentence);
@@ -51,6 +54,8 @@ class parameters {
   parameters& each(std::string_view name, const std::function<void(parameters&)>& use, std::string_view sentence);
   /// A name that other systems' files have and that means nothing here: accepted.
   parameters& ignore(std::string_view name, std::string_view why);
+  /// The same of whatever else is given.
+  parameters& ignore_the_rest(std::string_view why);
 
   void complain(std::string_view name, std::string message);
   void finish();
@@ -73,7 +78,8 @@ struct plugin_type {
   /// Where the formula comes from.
   std::string_view source;
   using made = std::variant<std::unique_ptr<filter>, std::unique_ptr<scorer>, std::unique_ptr<picker>,
-                            std::unique_ptr<profile_handler>, std::unique_ptr<disaggregation_decider>>;
+                            std::unique_ptr<profile_handler>, std::unique_ptr<disaggregation_decider>,
+                            std::unique_ptr<producer>>;
   made (*make)(parameters&);
   /// Other names it goes by.
   std::vector<std::string_view> aliases = {};

@@ -35,6 +35,9 @@ struct candidate {
 
 using random_source = std::mt19937_64;
 
+/// The engine that answers, or the one that computes the prompt for it.
+enum class serving_leg : std::uint8_t { decode, prefill };
+
 /// What a decision is made for, and when.
 struct decision_context {
   const placement& request;
@@ -45,6 +48,9 @@ struct decision_context {
   /// Grows by one a decision: what takes turns goes by it.
   std::uint64_t turn;
   random_source& random;
+  /// What is chosen at this moment, and who is the other leg's choice so far; null: none yet.
+  serving_leg leg = serving_leg::decode;
+  const candidate* partner = nullptr;
 };
 
 /// A plugin belongs to one scheduler, hence to one thread; it may keep state of its own, of bounded size.
@@ -73,6 +79,8 @@ class scorer : public plugin {
   /// One score a candidate into `out`: 0..1, higher is better, unless the formula says otherwise (costs go with a
   /// picker that takes the least).
   virtual void score(const decision_context& context, std::span<const candidate> all, std::span<double> out) = 0;
+  /// The part of it that drops candidates, among the filters of its profile; null: it only scores.
+  virtual filter* filters() { return nullptr; }
 };
 
 class picker : public plugin {
@@ -81,6 +89,10 @@ class picker : public plugin {
   virtual void pick(const decision_context& context, std::span<const candidate> all, std::span<const double> totals,
                     std::size_t keep, std::vector<std::uint32_t>& order) = 0;
 };
+
+/// Makes data for other plugins in the systems it comes from. Here the router has that data anyway, so it does
+/// nothing: it lets their files load as they are.
+class producer : public plugin {};
 
 /// Whether a request is worth disaggregating, given the decode engine it would go to.
 class disaggregation_decider : public plugin {
@@ -92,10 +104,10 @@ class disaggregation_decider : public plugin {
 class profile_runner {
  public:
   virtual ~profile_runner() = default;
-  enum class leg : std::uint8_t { decode, prefill };
-  /// Runs the profile of that name for this leg; a prefill leg stays in `group` unless that is empty. False: nobody
-  /// is left. The best one is `best(which)`.
-  virtual bool run(std::string_view profile, leg which, std::string_view group = {}) = 0;
+  using leg = serving_leg;
+  /// Runs the profile of that name for this leg; it stays in `group` unless that is empty, and takes only the engine at
+  /// `address` (`host:port`) unless that is. False: nobody is left. The best one is `best(which)`.
+  virtual bool run(std::string_view profile, leg which, std::string_view group = {}, std::string_view address = {}) = 0;
   virtual const candidate* best(leg which) const = 0;
   /// Takes a leg's result back, for a choice that came out otherwise.
   virtual void drop(leg which) = 0;

@@ -73,7 +73,7 @@ struct scheduler::impl final : profile_runner {
   std::vector<double> matrix;
   std::vector<double> totals;
   std::vector<std::uint32_t> order;
-  const decision_context* context = nullptr;
+  decision_context* context = nullptr;
   std::optional<candidate> chosen[2];
   const built_profile* used[2] = {nullptr, nullptr};
   left_out why;
@@ -113,12 +113,15 @@ struct scheduler::impl final : profile_runner {
     }
   }
 
-  void apply_filters(const built_profile& profile, leg which, std::string_view group, std::vector<candidate>& all) {
-    const auto in_group = [&](const candidate& c) { return group.empty() || c.to->group == group; };
+  void apply_filters(const built_profile& profile, leg which, std::string_view group, std::string_view address,
+                     std::vector<candidate>& all) {
+    const auto wanted = [&](const candidate& c) {
+      return (group.empty() || c.to->group == group) && (address.empty() || c.to->address() == address);
+    };
     const bool disaggregates = built.handler->disaggregates();
     all.clear();
     for (const auto& c : rows) {
-      if (in_group(c) && (profile.by_role || role_fits(c.to->role, which, disaggregates))) {
+      if (wanted(c) && (profile.by_role || role_fits(c.to->role, which, disaggregates))) {
         all.push_back(c);
         continue;
       }
@@ -167,12 +170,14 @@ struct scheduler::impl final : profile_runner {
 
   ranking& result_of(leg which) { return which == leg::decode ? out.serving : out.prefill; }
 
-  bool run(std::string_view name, leg which, std::string_view group) override {
+  bool run(std::string_view name, leg which, std::string_view group, std::string_view address) override {
     const auto* profile = built.find(name);
     if (!profile) return false;
     const auto w = static_cast<std::size_t>(which);
     auto& all = kept[w];
-    apply_filters(*profile, which, group, all);
+    context->leg = which;
+    context->partner = best(which == leg::decode ? leg::prefill : leg::decode);
+    apply_filters(*profile, which, group, address, all);
     auto& into = result_of(which);
     used[w] = profile;
     chosen[w].reset();
@@ -237,7 +242,7 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
     return out;
   }
   const bool looks = s.built.uses_cache && request.blocks != 0;
-  const decision_context context{request, *model, now, looks && cached.known, s.turn++, s.random};
+  decision_context context{request, *model, now, looks && cached.known, s.turn++, s.random};
   s.context = &context;
   s.make_rows(request, *model, loads, now);
   if (looks) fill_overlaps(s.rows, cached, request.blocks);
@@ -251,8 +256,11 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
   out.by_prediction = out.prefills()->by_prediction;
   for (const auto which : {profile_runner::leg::decode, profile_runner::leg::prefill}) {
     const auto w = static_cast<std::size_t>(which);
-    if (s.chosen[w])
-      for (auto* p : s.used[w]->members) p->routed(context, *s.chosen[w]);
+    if (!s.chosen[w]) continue;
+    context.leg = which;
+    context.partner =
+        s.best(which == profile_runner::leg::decode ? profile_runner::leg::prefill : profile_runner::leg::decode);
+    for (auto* p : s.used[w]->members) p->routed(context, *s.chosen[w]);
   }
   append_reason_for_choice(out.reason, {s.built.name, s.built.uses_cache, request.blocks}, out, s.chosen[0]->load,
                            cached.known ? std::string_view{} : cached.unknown_because);

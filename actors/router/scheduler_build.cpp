@@ -78,11 +78,15 @@ struct builder {
     } else if (auto* s = as<scorer>(made)) {
       into.scorers.push_back({s, name, weight});
       into.members.push_back(s);
+      if (auto* drops = s->filters()) {
+        into.filters.push_back({drops, name, 1.0});
+        into.by_role = into.by_role || drops->by_role();
+      }
     } else if (auto* p = as<picker>(made)) {
       if (into.picker) return complain(path, "a second picker in one profile");
       into.picker = p;
       into.members.push_back(p);
-    } else if (as<profile_handler>(made)) {
+    } else if (as<profile_handler>(made) || as<producer>(made)) {
       // openFuyao's files list their handler among a profile's plugins; it is found by its kind.
     } else {
       complain(path, "\"" + name + "\" is neither a filter, a scorer nor a picker");

@@ -4,6 +4,18 @@
 
 namespace infernex::router {
 
+std::string_view endpoint::label(std::string_view key) const {
+  const auto at = std::lower_bound(labels.begin(), labels.end(), key,
+                                   [](const auto& one, std::string_view wanted) { return one.first < wanted; });
+  return at == labels.end() || at->first != key ? std::string_view{} : at->second;
+}
+
+std::string_view endpoint::address() const {
+  std::string_view rest = url;
+  if (const auto scheme = rest.find("://"); scheme != rest.npos) rest.remove_prefix(scheme + 3);
+  return rest.substr(0, rest.find('/'));
+}
+
 std::optional<std::uint32_t> model_endpoints::block_size() const {
   std::optional<std::uint32_t> smallest;
   for (const auto& e : endpoints)

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "messages/registry.hpp"
@@ -40,7 +41,13 @@ struct endpoint {
   fb::KvHealth kv_health = fb::KvHealth::Absent;
   /// The rank this endpoint is, of an engine with several behind one URL.
   std::optional<std::uint32_t> data_parallel_rank;
+  /// Keys and values, sorted by key; each key once.
+  std::vector<std::pair<std::string, std::string>> labels = {};
 
+  /// Empty if there is none.
+  std::string_view label(std::string_view key) const;
+  /// `host:port` of the URL.
+  std::string_view address() const;
   bool ready() const { return state == fb::EngineState::Ready; }
   friend bool operator==(const endpoint&, const endpoint&) = default;
 };

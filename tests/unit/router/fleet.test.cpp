@@ -128,6 +128,33 @@ TEST_CASE("an engine announced as nothing in particular is listed all the same")
   CHECK(s.state_of("x") == state::Unknown);
 }
 
+TEST_CASE("labels are sorted, a key counts once, and there is a bound to their number and length") {
+  setup s;
+  auto m = s.announcement("a", state::Ready);
+  const auto add = [&](const std::string& key, const std::string& value) {
+    auto label = std::make_unique<fb::LabelT>();
+    label->key = key;
+    label->value = value;
+    m.labels.push_back(std::move(label));
+  };
+  add("zone", "z1");
+  add("rack", "r1");
+  add("zone", "z2");
+  add("", "nameless");
+  add("long", std::string(513, 'x'));
+  s.hear(m);
+  const auto& e = s.seen()->find("m")->endpoints.front();
+  using pairs = std::vector<std::pair<std::string, std::string>>;
+  CHECK(e.labels == pairs{{"rack", "r1"}, {"zone", "z1"}});
+  CHECK(e.label("zone") == "z1");
+  CHECK(e.label("region").empty());
+  CHECK(e.label("aaa").empty());
+  m = s.announcement("a", state::Ready);
+  for (int i = 0; i < 100; ++i) add("k" + std::to_string(i), "v");
+  s.hear(m);
+  CHECK(s.seen()->find("m")->endpoints.front().labels.size() == 64);
+}
+
 TEST_CASE("old and repeated announcements are ignored; a larger epoch starts anew") {
   setup s;
   const auto first = s.announcement("a", state::Ready);
