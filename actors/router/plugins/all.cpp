@@ -19,8 +19,16 @@ const std::vector<plugin_type>& plugin_types() {
         least_load_drain_scorer(),
         least_request_filter(), least_request_scorer(), least_latency_scorer(), gpu_usage_scorer(),
         aibrix_prefix_cache_picker(), pd_length_range_filter(), load_aware_prefix_scorer(),
+        // Gateway API Inference Extension and llm-d.
+        queue_scorer(), running_requests_scorer(), load_aware_scorer(), active_request_scorer(), token_load_scorer(),
+        prefix_cache_scorer(), precise_prefix_cache_scorer(), lora_affinity_scorer(), no_hit_lru_scorer(),
+        session_affinity_scorer(), context_length_aware(), topology_affinity_scorer(), topology_affinity_filter(),
+        session_affinity_filter(), label_selector_filter(), prefill_filter(), decode_filter(), utilization_filter(),
+        prefix_cache_affinity_filter(), weighted_random_picker(), always_decider(), prefix_based_decider(),
+        header_profile_handler(),
         // clang-format on
     };
+    for (auto& one : producers()) all.push_back(std::move(one));
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return all;
   }();

@@ -38,5 +38,30 @@ plugin_type gpu_usage_scorer();
 plugin_type aibrix_prefix_cache_picker();
 plugin_type pd_length_range_filter();
 plugin_type load_aware_prefix_scorer();
+// Gateway API Inference Extension and llm-d.
+plugin_type queue_scorer();
+plugin_type running_requests_scorer();
+plugin_type load_aware_scorer();
+plugin_type active_request_scorer();
+plugin_type token_load_scorer();
+plugin_type prefix_cache_scorer();
+plugin_type precise_prefix_cache_scorer();
+plugin_type lora_affinity_scorer();
+plugin_type no_hit_lru_scorer();
+plugin_type session_affinity_scorer();
+plugin_type context_length_aware();
+plugin_type topology_affinity_scorer();
+plugin_type topology_affinity_filter();
+plugin_type session_affinity_filter();
+plugin_type label_selector_filter();
+plugin_type prefill_filter();
+plugin_type decode_filter();
+plugin_type utilization_filter();
+plugin_type prefix_cache_affinity_filter();
+plugin_type weighted_random_picker();
+plugin_type always_decider();
+plugin_type prefix_based_decider();
+plugin_type header_profile_handler();
+std::vector<plugin_type> producers();
 
 }  // namespace infernex::router::plugins

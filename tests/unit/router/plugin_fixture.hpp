@@ -24,9 +24,9 @@ std::unique_ptr<Kind> make_plugin(std::string_view type, std::string_view json =
   REQUIRE_MESSAGE(found, std::string(type));
   auto made = found->make(p);
   p.finish();
-  REQUIRE_MESSAGE(problems.empty(), problems.front().path + ": " + problems.front().message);
+  REQUIRE_MESSAGE(problems.empty(), (problems.front().path + ": " + problems.front().message));
   auto* held = std::get_if<std::unique_ptr<Kind>>(&made);
-  REQUIRE_MESSAGE(held, std::string(type) + " is of another kind");
+  REQUIRE_MESSAGE(held, (std::string(type) + " is of another kind"));
   return std::move(*held);
 }
 
@@ -62,7 +62,11 @@ struct plugin_bench {
     all.emplace_back().to = &e;
     return e;
   }
-  decision_context context() { return {request, model, now, true, turn++, random, leg, partner}; }
+  /// Engines that were added but are no longer in `all` are still the model's.
+  decision_context context() {
+    model.endpoints.assign(endpoints.begin(), endpoints.end());
+    return {request, model, now, true, turn++, random, leg, partner};
+  }
 
   std::vector<double> score(scorer& by) {
     std::vector<double> out(all.size());

@@ -1,0 +1,39 @@
+#include <algorithm>
+
+#include "actors/router/plugins/all.hpp"
+
+namespace infernex::router::plugins {
+namespace {
+
+/// The one profile that a request's header names; without the header the default one, or the first where there is none
+/// of that name.
+class header_profile final : public profile_handler {
+ public:
+  explicit header_profile(parameters& p) {
+    p.read("headerName", header_, "the header that names a profile")
+        .read("defaultProfile", otherwise_, "for requests without it");
+    std::transform(header_.begin(), header_.end(), header_.begin(),
+                   [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  }
+  void handle(const decision_context& context, profile_runner& profiles) override {
+    using leg = profile_runner::leg;
+    const auto wanted = context.request.header(header_);
+    if (!wanted.empty())
+      profiles.run(wanted, leg::decode);
+    else if (!profiles.run(otherwise_, leg::decode))
+      profiles.run({}, leg::decode);
+  }
+
+ private:
+  std::string header_ = "epp-profile";
+  std::string otherwise_ = "decode";
+};
+
+}  // namespace
+
+plugin_type header_profile_handler() {
+  return {"header-profile-handler", "the one profile that a header of the request names", "llm-d router",
+          [](parameters& p) -> plugin_type::made { return std::make_unique<header_profile>(p); }};
+}
+
+}  // namespace infernex::router::plugins
