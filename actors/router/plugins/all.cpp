@@ -26,6 +26,8 @@ const std::vector<plugin_type>& plugin_types() {
         session_affinity_filter(), label_selector_filter(), prefill_filter(), decode_filter(), utilization_filter(),
         prefix_cache_affinity_filter(), weighted_random_picker(), always_decider(), prefix_based_decider(),
         header_profile_handler(),
+        // openFuyao.
+        aggregate_kv_cost_scorer(), pd_kv_cost_scorer(), pd_label_filter(), pd_bucket_scorer(), pd_header_handler(),
         // clang-format on
     };
     for (auto& one : producers()) all.push_back(std::move(one));

@@ -64,4 +64,11 @@ plugin_type prefix_based_decider();
 plugin_type header_profile_handler();
 std::vector<plugin_type> producers();
 
+// openFuyao.
+plugin_type aggregate_kv_cost_scorer();
+plugin_type pd_kv_cost_scorer();
+plugin_type pd_label_filter();
+plugin_type pd_bucket_scorer();
+plugin_type pd_header_handler();
+
 }  // namespace infernex::router::plugins

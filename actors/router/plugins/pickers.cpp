@@ -59,8 +59,11 @@ plugin_type max_score_picker() {
 }
 
 plugin_type min_random_picker() {
-  return {"picker-min-random", "the lowest total, a random one among equals", "openFuyao hermes-router",
-          [](parameters&) -> plugin_type::made { return std::make_unique<min_random>(); }};
+  return {"picker-min-random",
+          "the lowest total, a random one among equals",
+          "openFuyao hermes-router",
+          [](parameters&) -> plugin_type::made { return std::make_unique<min_random>(); },
+          {"picker-pd-kv-cache-aware"}};
 }
 
 plugin_type random_picker() {
