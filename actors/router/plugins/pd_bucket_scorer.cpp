@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "actors/router/plugins/all.hpp"
 #include "actors/router/plugins/endpoint_words.hpp"
@@ -160,7 +161,6 @@ class pd_bucket final : public scorer {
   }
 
   void choose_bucket(const decision_context& context, std::vector<candidate>& kept) {
-    alone_ = false;
     if (kept.empty()) return;
     find_ranges(context);
     const auto length = context.request.tokens();
@@ -183,8 +183,8 @@ class pd_bucket final : public scorer {
       std::erase_if(kept, [&](const candidate& c) {
         return !fits(context, c) && !(busy && in_next(c) && c.load.prefill_tokens < best);
       });
-    } else if (combined_ && somebody_does_both(context)) {
-      alone_ = true;
+    } else if (combined_ && !context.partner && somebody_does_both(context)) {
+      left_to_both_ = context.turn;
       kept.clear();
     } else if (next != ~std::uint64_t{0}) {
       std::erase_if(kept, [&](const candidate& c) { return !in_next(c); });
@@ -195,7 +195,7 @@ class pd_bucket final : public scorer {
 
   void choose_answering(const decision_context& context, std::vector<candidate>& kept) {
     if (context.partner) return;
-    if (std::exchange(alone_, false))
+    if (left_to_both_ == context.turn)
       std::erase_if(kept, [&](const candidate& c) { return words_.role(*c.to) != pd_role::aggregated; });
     else if (!learns())
       std::erase_if(kept,
@@ -228,8 +228,8 @@ class pd_bucket final : public scorer {
   std::vector<std::string_view> groups_;
   std::vector<length_buckets::member> members_;
   std::span<const range> ranges_;
-  /// The prefill leg left the request to engines that do both.
-  bool alone_ = false;
+  /// The decision whose prefill leg left the request to engines that do both.
+  std::optional<std::uint64_t> left_to_both_;
 };
 
 }  // namespace

@@ -160,6 +160,7 @@ TEST_CASE("pd-bucket declared: ranges bind; a group without one takes any; too l
   b.add("both");
   b.add("d1", roles::Decode, "g1");
   b.leg = serving_leg::decode;
+  --b.turn;  // of the same decision
   CHECK(b.kept(*b.by->filters()) == "both ");
   CHECK(b.for_length(10) == "both d1 ");
   CHECK(b.for_length(5'000) == "both ");
