@@ -53,9 +53,12 @@ std::uint32_t batch_forecast::expected_blocks(const batch_scheduler& of, std::si
 std::optional<batch_forecast::answer> batch_forecast::ask(const batch_scheduler& of, std::uint32_t quiet_steps,
                                                           const question& about) {
   const auto block = of.cache_.block_size();
-  auto free = copy(of, quiet_steps);
   const auto own_cached = reusable(of, about.chain, about.prompt_tokens, of.waiting_.size());
   const auto uncached = about.kv_present ? 1 : about.prompt_tokens - own_cached * block;
+  // No step that computes tokens of others too is shorter.
+  if (!about.kv_present && unloaded_milliseconds(of.costs_, of.max_batched_tokens_, uncached) > about.limit_ms)
+    return std::nullopt;
+  auto free = copy(of, quiet_steps);
   double elapsed = 0;
   std::size_t next_waiting = 0;
   bool entered = false;

@@ -12,6 +12,11 @@ double prefill_milliseconds(const step_costs& costs, std::uint64_t tokens) {
   return std::max(0.0, costs.prefill_quadratic * t * t + costs.prefill_linear * t + costs.prefill_constant);
 }
 
+double unloaded_milliseconds(const step_costs& costs, std::uint32_t max_batched_tokens, std::uint32_t tokens) {
+  return tokens / max_batched_tokens * prefill_milliseconds(costs, max_batched_tokens) +
+         prefill_milliseconds(costs, tokens % max_batched_tokens);
+}
+
 double decode_milliseconds(const step_costs& costs, std::uint64_t active, std::uint64_t total) {
   const double p = total == 0 ? 1.0 : std::min(1.0, static_cast<double>(active) / static_cast<double>(total));
   return std::max(

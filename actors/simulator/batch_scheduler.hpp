@@ -13,6 +13,8 @@ namespace infernex::simulator {
 
 /// Milliseconds to compute `tokens` new prompt tokens in one step; 0 for none.
 double prefill_milliseconds(const step_costs& costs, std::uint64_t tokens);
+/// Milliseconds for a prompt that is computed alone, in chunks of the step's budget.
+double unloaded_milliseconds(const step_costs& costs, std::uint32_t max_batched_tokens, std::uint32_t tokens);
 /// Milliseconds for one token of every decoding sequence, when they attend to `active` of `total` KV tokens.
 double decode_milliseconds(const step_costs& costs, std::uint64_t active, std::uint64_t total);
 

@@ -18,13 +18,7 @@ const replay_engine_settings* fastest(std::span<const replay_engine_settings> en
 }  // namespace
 
 double unloaded_ttft_ms(const settings& engine, double speed, std::uint32_t prompt_tokens) {
-  double total = 0;
-  for (std::uint32_t done = 0; done < prompt_tokens;) {
-    const auto chunk = std::min(prompt_tokens - done, engine.max_num_batched_tokens);
-    total += prefill_milliseconds(engine.costs, chunk);
-    done += chunk;
-  }
-  return total / speed;
+  return unloaded_milliseconds(engine.costs, engine.max_num_batched_tokens, prompt_tokens) / speed;
 }
 
 std::optional<error> replay_world::check(const replay_settings& settings, std::uint32_t block_tokens) {

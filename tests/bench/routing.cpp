@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/simulator/replay_options.hpp"
 #include "actors/simulator/replay_oracle.hpp"
 #include "actors/simulator/replay_world.hpp"
 #include "tests/bench/support/replay_fleet.hpp"
@@ -36,8 +37,6 @@ using namespace infernex;
 using namespace infernex::simulator;
 
 constexpr std::array loads{0.5, 0.7, 0.9};
-constexpr double full_goodput = 0.95;
-constexpr double rate_tolerance = 0.01;
 /// The least mean TTFT over these is the oracle's.
 constexpr std::array oracle_weights{0.0, 0.5, 1.0, 2.0};
 
@@ -90,25 +89,18 @@ void run_all(const std::vector<std::function<void()>>& jobs) {
   for (auto& each : workers) each.join();
 }
 
-/// The highest rate that some policy bears. All are tried at the best rate so far, and only who bears it is tried at
-/// higher ones.
+/// The highest rate that some policy bears. Each is tried at the best rate so far, and only who bears it at higher
+/// ones.
 void find_full_rate(scenario& of, const trace& requests) {
-  const auto bears = [&](const bench::routing_policy& policy, double rate) {
-    return play(of, requests, policy.make, rate).goodput.value_or(0) >= full_goodput;
-  };
-  auto low = 0.25 * static_cast<double>(of.engines.size());
+  of.full_rate = 0.25 * static_cast<double>(of.engines.size());
   // Later entries are the ones expected to do best: begin with them.
   for (auto policy = of.policies.rbegin(); policy != of.policies.rend(); ++policy) {
-    if (!bears(*policy, low * (1 + rate_tolerance))) continue;
+    const auto goodput = [&](double rate) { return play(of, requests, policy->make, rate).goodput.value_or(0); };
+    const auto better = of.full_rate * 1.02;
+    if (goodput(better) < full_load_goodput) continue;
+    of.full_rate = full_rate(goodput, better).value_or(better);
     of.best = policy->name;
-    auto high = low * 2;
-    for (; bears(*policy, high); high *= 2) low = high;
-    while (high > low * (1 + rate_tolerance)) {
-      const auto middle = (low + high) / 2;
-      (bears(*policy, middle) ? low : high) = middle;
-    }
   }
-  of.full_rate = low;
   std::cerr << of.name << ": 100 % is " << of.full_rate << " requests/s, borne by " << of.best << '\n';
 }
 

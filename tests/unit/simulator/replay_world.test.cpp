@@ -193,6 +193,35 @@ TEST_CASE("a failed engine's requests go elsewhere with what they were answered"
   CHECK(told.ended.at(0).choice.engine == 1);
 }
 
+TEST_CASE("prefill and decode apart: whichever fails, its requests begin anew or go on elsewhere") {
+  const auto transfer_starts = prefill(320);
+  struct at {
+    std::size_t engine;
+    double ms;
+    bool before_first_token;
+  };
+  for (const auto& dies :
+       {at{0, transfer_starts / 2, true}, at{0, transfer_starts + 1, true}, at{2, transfer_starts / 2, true},
+        at{2, transfer_starts + 1, true}, at{2, transfer_starts + 200, false}}) {
+    replay_settings settings;
+    settings.engines = {member(replay_role::prefill), member(replay_role::prefill), member(replay_role::decode),
+                        member(replay_role::decode)};
+    settings.network_ms = 0;
+    settings.engines[dies.engine].dies_ms = dies.ms;
+    fixed_policy::log told;
+    const auto got = play(settings, trace_of({{0, 320, 100, 1}}), always({0, 2, 320}, told));
+    CHECK(got.completed == 1);
+    CHECK(got.output_tokens == 100);
+    CHECK(told.placed.at(0) == 2);
+    const auto& last = told.ended.at(0);
+    CHECK(last.choice.engine == (dies.engine == 0 ? 1 : 0));
+    CHECK(last.choice.decode == (dies.engine == 2 ? 3 : 2));
+    CHECK((got.ttft->mean > dies.ms) == dies.before_first_token);
+    CHECK((last.prompt_tokens == 320) == dies.before_first_token);
+    CHECK(last.answered == 100);
+  }
+}
+
 TEST_CASE("an engine that joins later takes requests from then on; nobody there: shed") {
   replay_settings settings;
   settings.engines = {member()};
