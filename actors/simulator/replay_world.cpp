@@ -23,7 +23,8 @@ double unloaded_ttft_ms(const settings& engine, double speed, std::uint32_t prom
 
 std::optional<error> replay_world::check(const replay_settings& settings, std::uint32_t block_tokens) {
   const auto wrong = [](std::string detail) { return error{errc::invalid_config, std::move(detail)}; };
-  if (settings.engines.empty()) return wrong("engines: at least one");
+  // As many instances as an index holds.
+  if (settings.engines.empty() || settings.engines.size() > 3'840) return wrong("engines: 1 to 3840");
   for (const auto& each : settings.engines) {
     if (auto failed = simulator::check(each.engine)) return failed;
     if (each.engine.block_size != block_tokens)
