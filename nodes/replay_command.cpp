@@ -191,6 +191,9 @@ int replay(replay_command how, const node_settings& node) {
   on.world.gateways = how.gateways;
   on.world.routers = how.routers;
   on.world.seed = how.seed;
+  const auto milliseconds = [](auto duration) { return std::chrono::duration<double, std::milli>(duration).count(); };
+  on.world.delays.report_interval_ms = milliseconds(node.agent.scrape_interval);
+  on.world.delays.life_interval_ms = milliseconds(node.gateway.life_interval);
   if (const auto problem = simulator::replay_world::check(on.world, requests.block_tokens())) return fail(*problem);
 
   std::vector<named_policy> policies;

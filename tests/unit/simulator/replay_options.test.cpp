@@ -50,7 +50,8 @@ TEST_CASE("what makes no fleet is refused, with the option and what it should be
   for (const std::string bad : {"3@1", "-1@1", "0@", "0@x", "0", "0@-1", "0@inf", "@", "x@1"})
     CHECK(why({.engines = 3, .failures = {bad}}) == "--fail " + bad + ": ENGINE@SECONDS, engines are 0..2");
   for (const std::string bad : {"0=0", "0=-2", "0=", "3=2", "0=nan", "0@2"})
-    CHECK(why({.engines = 3, .slow = {bad}}) == "--slow " + bad + ": ENGINE=FACTOR (2: half as fast), engines are 0..2");
+    CHECK(why({.engines = 3, .slow = {bad}}) ==
+          "--slow " + bad + ": ENGINE=FACTOR (2: half as fast), engines are 0..2");
   for (const std::string bad : {"", "x", "-1", "router@3", "prefill@"})
     CHECK(why({.additions = {bad}}) ==
           "--add " + bad + ": SECONDS, or ROLE@SECONDS with prefill, decode or aggregated");

@@ -91,6 +91,27 @@ TEST_CASE("queries and ends join to a trace that can be read back") {
   CHECK(*got->observed_ttft.most() == 110);
 }
 
+TEST_CASE("requests of one message keep their order, whatever the order of their ends") {
+  fb::RouteQueryT query;
+  query.model = "m";
+  for (const auto* id : {"first", "second", "third"}) {
+    query.items.push_back(std::make_unique<fb::RouteItemT>());
+    query.items.back()->request_id = id;
+    query.items.back()->block_size = 16;
+  }
+  const auto bytes = encode(query);
+  recording on;
+  on.recorder.query(*flatbuffers::GetRoot<fb::RouteQuery>(bytes.data()), recording::at(0));
+  on.end(30, "third", answered(3, 1, 1));
+  on.end(30, "second", answered(2, 1, 1));
+  on.end(30, "first", answered(1, 1, 1));
+  const auto got = on.read();
+  REQUIRE(got.ok());
+  REQUIRE(got->requests.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(got->requests[i].prompt_tokens == i + 1);
+  CHECK(got->requests.span_ms() == doctest::Approx(0.002));
+}
+
 TEST_CASE("the prompt's length is the query's where the engine said none, and there are no more keys than blocks") {
   recording on;
   on.ask(0, "a", {1, 2, 3, 4, 5});
