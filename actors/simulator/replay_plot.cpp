@@ -10,7 +10,7 @@ namespace infernex::simulator {
 namespace {
 
 // The drawing, in pixels.
-constexpr double width = 860, height = 480;
+constexpr double width = 920, height = 480;
 constexpr double left = 80, right = 640, top = 40, bottom = 420;
 constexpr double legend_x = 660, legend_step = 20;
 

@@ -22,8 +22,8 @@ struct latency_summary {
   static std::optional<latency_summary> of(const replay_histogram& values);
 };
 
-/// What a replay showed. Everything but `warm_up_requests` is of the requests that arrived after the warm-up; what
-/// could not be measured is absent.
+/// What a replay showed after the warm-up: of the requests that arrived since, and, for inter-token times, work and
+/// load, of what happened since. What could not be measured is absent.
 struct replay_summary {
   std::uint64_t warm_up_requests = 0;
   std::uint64_t requests = 0;
