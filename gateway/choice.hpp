@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "messages/registry.hpp"
@@ -24,6 +25,8 @@ struct route_request {
   std::vector<std::uint64_t> keys;
   std::optional<std::uint32_t> max_tokens;
   std::vector<std::string> exclude;
+  /// Those that plugins may look at (routing_headers).
+  std::vector<std::pair<std::string, std::string>> headers;
 };
 
 /// An engine that can take the request.

@@ -7,7 +7,10 @@
 namespace infernex::gateway {
 namespace {
 
-router::placement placement_of(const route_request& request, const std::vector<std::string_view>& exclude) {
+using header_views = std::vector<std::pair<std::string_view, std::string_view>>;
+
+router::placement placement_of(const route_request& request, const std::vector<std::string_view>& exclude,
+                               const header_views& headers) {
   router::placement p;
   p.request_id = request.request_id;
   p.adapter = request.adapter;
@@ -19,6 +22,7 @@ router::placement placement_of(const route_request& request, const std::vector<s
   p.exclude = exclude;
   p.keys = request.keys;
   p.max_tokens = request.max_tokens;
+  p.headers = headers;
   return p;
 }
 
@@ -35,7 +39,9 @@ std::optional<T> std_optional(const flatbuffers::Optional<T>& value) {
 }  // namespace
 
 std::size_t query_bytes(const route_request& request) {
-  return std::min(request.keys.size(), max_query_keys) * sizeof(std::uint64_t) + 512;
+  std::size_t header_bytes = 0;
+  for (const auto& [name, value] : request.headers) header_bytes += name.size() + value.size() + 32;
+  return std::min(request.keys.size(), max_query_keys) * sizeof(std::uint64_t) + 512 + header_bytes;
 }
 
 flatbuffers::DetachedBuffer encode_route_query(std::string_view source, std::uint64_t epoch, std::uint64_t sequence,
@@ -51,9 +57,12 @@ flatbuffers::DetachedBuffer encode_route_query(std::string_view source, std::uin
     const auto adapter = text(item->adapter);
     const auto keys = b.CreateVector(item->keys.data(), std::min(item->keys.size(), max_query_keys));
     const auto exclude = b.CreateVector(names);
+    std::vector<flatbuffers::Offset<fb::RoutingHeader>> said;
+    for (const auto& [name, value] : item->headers) said.push_back(fb::CreateRoutingHeader(b, text(name), text(value)));
+    const auto headers = b.CreateVector(said);
     rows.push_back(fb::CreateRouteItem(b, id, adapter, item->key_mode, optional_of(item->prompt_tokens),
                                        item->prompt_bytes, item->block_size, keys, optional_of(item->max_tokens),
-                                       exclude));
+                                       exclude, headers));
   }
   const auto origin = fb::CreateOrigin(b, text(source), epoch, sequence);
   const auto name = text(model);
@@ -83,7 +92,8 @@ choice to_choice(const fb::RouteChoice& decided) {
 choice place(const route_request& request, const router::model_endpoints* candidates, const router::load_board& loads,
              const router::overlaps& cached, router::scheduler& by, router::clock_point now) {
   const std::vector<std::string_view> exclude(request.exclude.begin(), request.exclude.end());
-  const auto& decided = by.decide(placement_of(request, exclude), candidates, loads, cached, now);
+  const header_views headers(request.headers.begin(), request.headers.end());
+  const auto& decided = by.decide(placement_of(request, exclude, headers), candidates, loads, cached, now);
   choice out;
   out.reason = decided.reason;
   out.index_used = decided.index_used;
@@ -117,7 +127,7 @@ bool someone_ready(const route_request& request, const router::model_endpoints* 
 }
 
 router::load_share share_of(const route_request& request, std::uint32_t cached_blocks) {
-  const auto p = placement_of(request, {});
+  const auto p = placement_of(request, {}, {});
   return {1, p.uncached_tokens(cached_blocks), p.prompt_blocks()};
 }
 

@@ -2,6 +2,7 @@
 
 #include "gateway/prompt.hpp"
 #include "gateway/relay.hpp"
+#include "gateway/routing_headers.hpp"
 
 namespace infernex::gateway {
 namespace {
@@ -118,6 +119,7 @@ std::optional<answer> prepare(session& s) {
   if (s.body.model != s.model->model) s.where.adapter = s.body.model;
   s.where.prompt_bytes = static_cast<std::uint32_t>(s.body.prompt.size());
   s.where.max_tokens = s.body.max_tokens;
+  s.where.headers = routing_headers(s.in.headers);
   return std::nullopt;
 }
 

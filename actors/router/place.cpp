@@ -125,6 +125,9 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   std::vector<std::string_view> exclude;
   if (item.exclude())
     for (const auto* instance : *item.exclude()) exclude.push_back(text(instance));
+  std::vector<std::pair<std::string_view, std::string_view>> headers;
+  if (item.headers())
+    for (const auto* one : *item.headers()) headers.emplace_back(text(one->name()), text(one->value()));
   const placement request{text(item.request_id()),
                           text(item.adapter()),
                           item.key_mode(),
@@ -134,7 +137,10 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
                           static_cast<std::uint32_t>(key_count(item)),
                           exclude,
                           elements(item.keys()),
-                          optional_of(item.max_tokens())};
+                          optional_of(item.max_tokens()),
+                          {},
+                          0,
+                          headers};
   const auto keys = request.keys;
   if (predicts() && candidates && !keys.empty())
     cached.predicted = predictions_.lookup(candidates->model, request.key_mode, keys);

@@ -50,7 +50,7 @@ constexpr strategy_row rows[] = {
 };
 
 const strategy_row* find_row(std::string_view name) {
-  for (const auto all : {std::span<const strategy_row>(rows), peer_strategies()})
+  for (const auto all : {std::span<const strategy_row>(rows), peer_strategies(), apart_strategies()})
     for (const auto& row : all)
       if (row.name == name) return &row;
   return nullptr;
@@ -60,8 +60,8 @@ const strategy_row* find_row(std::string_view name) {
 
 std::vector<std::string_view> strategies() {
   std::vector<std::string_view> names;
-  for (const auto& row : rows) names.push_back(row.name);
-  for (const auto& row : peer_strategies()) names.push_back(row.name);
+  for (const auto all : {std::span<const strategy_row>(rows), peer_strategies(), apart_strategies()})
+    for (const auto& row : all) names.push_back(row.name);
   return names;
 }
 

@@ -50,7 +50,6 @@ int main(int argc, char** argv) {
   bench::report report("replay", {"policy", "engines", "requests", "seconds", "cpu_seconds", "cpu_us_a_request",
                                   "tokens", "hit_share", "ttft_mean_ms", "ttft_p99_ms"});
   for (const auto engines : {8U, 64U})
-    for (const auto how : {"round-robin", "least-load", "kv-aware"})
-      measure(requests, engines, how, 1.0, report);
+    for (const auto how : {"round-robin", "least-load", "kv-aware"}) measure(requests, engines, how, 1.0, report);
   return report.publish(bench::report_folder(argc, argv)) ? 0 : 1;
 }
