@@ -1,7 +1,11 @@
 #include "actors/runtime/config.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 
 #include "actors/runtime/config_tree.hpp"
 
@@ -226,6 +230,29 @@ std::optional<std::size_t> section::choose(std::string_view key, const std::vect
   }
   impl_->refuse(key, *value, wanted);
   return std::nullopt;
+}
+
+section& section::read(std::string_view key, boost::json::object& out) {
+  const auto* value = impl_->ask(key);
+  if (value == nullptr || value->what == node::kind::null) return *this;
+  if (value->what == node::kind::mapping)
+    out = json_of(*value).get_object();
+  else
+    impl_->refuse(key, *value, "a mapping of keys");
+  return *this;
+}
+
+void section::complain_below(std::string_view path, std::string message) {
+  impl_->file->report(position_of(impl_->mapping, impl_->at, path), impl_->path_of(printable(path)),
+                      std::move(message));
+}
+
+void section::adopt(const std::vector<problem>& of_another_file) {
+  for (const auto& one : of_another_file) impl_->file->adopt(one);
+}
+
+std::string section::beside(const std::string& file) const {
+  return (std::filesystem::path(impl_->file->name()).parent_path() / file).string();
 }
 
 section document::root() {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/json/fwd.hpp>
+
 #include "messages/nearest.hpp"
 #include "messages/result.hpp"
 
@@ -19,7 +21,7 @@ namespace infernex::config {
 /// One mistake: `node.yaml:2:9: gateway.port: a port between 1 and 65535, not "web"`.
 struct problem {
   std::string file;
-  int line = 0;    // from 1
+  int line = 0;    // from 1; 0: the file as a whole
   int column = 0;  // from 1
   std::string path;
   std::string message;
@@ -60,6 +62,9 @@ class section {
     if (mistakes() == before) out = value;
     return *this;
   }
+  /// A mapping whose keys only its user knows. Plain words of YAML's core schema become true, false, null and numbers;
+  /// what is in quotes stays a text. Mistakes found in it later: complain_below.
+  section& read(std::string_view key, boost::json::object& out);
   /// One of named values, e.g. {{"bus", mode::bus}, {"embedded", mode::embedded}}.
   template <class Enum>
   section& read_choice(std::string_view key, Enum& out,
@@ -80,6 +85,13 @@ class section {
   std::vector<section> list(std::string_view key);
   /// Reports a mistake of meaning at a key of this section (duplicate name, contradiction).
   void complain(std::string_view key, std::string message);
+  /// The same at a path such as `plugins[2].parameters.alpha`: where its value stands, or, for a mapping or list, its
+  /// key; where there is no such path, the nearest that there is.
+  void complain_below(std::string_view path, std::string message);
+  /// Takes over the mistakes of a file that this one names.
+  void adopt(const std::vector<problem>& of_another_file);
+  /// `file` as seen from the folder of this one.
+  std::string beside(const std::string& file) const;
   /// Refuses the absence of a key.
   section& require(std::string_view key);
 

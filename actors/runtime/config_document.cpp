@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 #include <unordered_map>
 
 #include <yaml-cpp/eventhandler.h>
@@ -138,10 +139,17 @@ void parsed_file::report(position at, std::string path, std::string message) {
     problems_.push_back({file_, at.line, at.column, std::move(path), std::move(message)});
 }
 
+void parsed_file::adopt(const problem& of_another_file) {
+  ++reported_;
+  if (problems_.size() < most_problems) problems_.push_back(of_another_file);
+}
+
 std::vector<problem> parsed_file::problems() const {
   auto sorted = problems_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const problem& a, const problem& b) {
-    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  // Those of this file first.
+  std::stable_sort(sorted.begin(), sorted.end(), [this](const problem& a, const problem& b) {
+    return std::tuple(a.file != file_, std::string_view(a.file), a.line, a.column) <
+           std::tuple(b.file != file_, std::string_view(b.file), b.line, b.column);
   });
   if (reported_ > sorted.size()) {
     const auto more = std::to_string(reported_ - sorted.size());
@@ -151,7 +159,9 @@ std::vector<problem> parsed_file::problems() const {
 }
 
 std::string render(const problem& p) {
-  std::string text = p.file + ':' + std::to_string(p.line) + ':' + std::to_string(p.column) + ": ";
+  std::string text = p.file + ':';
+  if (p.line > 0) text += std::to_string(p.line) + ':' + std::to_string(p.column) + ':';
+  text += ' ';
   if (!p.path.empty()) text += p.path + ": ";
   return text + p.message;
 }

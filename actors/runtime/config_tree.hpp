@@ -51,6 +51,8 @@ class parsed_file {
   /// Parsing stopped early, so that a missing key may only be unread.
   bool broken() const { return broken_; }
   void report(position at, std::string path, std::string message);
+  void adopt(const problem& of_another_file);
+  const std::string& name() const { return file_; }
   std::size_t reported() const { return reported_; }
   std::vector<problem> problems() const;
 
@@ -63,6 +65,12 @@ class parsed_file {
   std::size_t reported_ = 0;
   std::vector<problem> problems_;
 };
+
+/// Where `path` (`list[2].key`, below `from`) stands, see section::complain_below. `at`: where `from` itself stands.
+position position_of(const node* from, position at, std::string_view path);
+
+/// A free-form value. Recursion is bounded by the nesting a file may have.
+boost::json::value json_of(const node& from);
 
 /// A text of the file for a message: one line, of bounded length; and the same in quotes.
 std::string printable(std::string_view text);

@@ -7,7 +7,10 @@
 #include <fstream>
 #include <string>
 
+#include <boost/json.hpp>
 #include <doctest/doctest.h>
+
+#include "actors/runtime/file_stamp.hpp"
 
 namespace infernex::config {
 
@@ -337,6 +340,83 @@ TEST_CASE("files: read, absent, a folder, too large") {
   const auto refused = document::load(large.path());
   REQUIRE_FALSE(refused);
   CHECK(refused.failure().code == errc::too_large);
+}
+
+TEST_CASE("a free-form mapping keeps what words of YAML mean; quotes make texts") {
+  auto parsed = document::parse(
+      "any:\n"
+      "  whole: -3\n"
+      "  large: 18446744073709551615\n"
+      "  real: 1e6\n"
+      "  yes: true\n"
+      "  none: ~\n"
+      "  word: nan\n"
+      "  quoted: \"8000\"\n"
+      "  list: [1, {a: .5}]\n",
+      "node.yaml");
+  boost::json::object any;
+  parsed.root().read("any", any);
+  CHECK(parsed.problems().empty());
+  CHECK(boost::json::serialize(any) ==
+        R"({"whole":-3,"large":18446744073709551615,"real":1E6,"yes":true,"none":null,"word":"nan","quoted":"8000",)"
+        R"("list":[1,{"a":5E-1}]})");
+  CHECK(problems_of("any: [1]\n", [](section& root) {
+          boost::json::object none;
+          root.read("any", none);
+        }) == "node.yaml:1:6: any: a mapping of keys, not a list\n");
+}
+
+TEST_CASE("mistakes below a free-form value are told where they stand, also by keys that hold dots") {
+  const auto lines = problems_of(
+      "plugins:\n"
+      "- type: a\n"
+      "- type: b\n"
+      "  parameters:\n"
+      "    matchLabels: {llm-d.ai/role: 7}\n"
+      "    list:\n"
+      "    - x: 1\n",
+      [](section& root) {
+        root.list("plugins");
+        for (const auto* path : {"plugins[1].parameters.matchLabels.llm-d.ai/role", "plugins[1].parameters.list",
+                                 "plugins[1].parameters.list[0].x", "plugins[1].parameters.absent", "plugins[9].type",
+                                 "elsewhere", "plugins[x"})
+          root.complain_below(path, "wrong");
+      });
+  for (const auto* line :
+       {"5:34: plugins[1].parameters.matchLabels.llm-d.ai/role: wrong\n", "6:5: plugins[1].parameters.list: wrong\n",
+        "7:10: plugins[1].parameters.list[0].x: wrong\n", "4:3: plugins[1].parameters.absent: wrong\n",
+        "1:1: plugins[9].type: wrong\n", "1:1: elsewhere: wrong\n", "1:1: plugins[x: wrong\n"}) {
+    CAPTURE(line);
+    CHECK(lines.find(std::string("node.yaml:") + line) != std::string::npos);
+  }
+}
+
+TEST_CASE("mistakes of a file that this one names follow its own") {
+  auto parsed = document::parse("port: web\nfile: other.yaml\n", "etc/node.yaml");
+  {
+    auto root = parsed.root();
+    std::string file;
+    std::uint16_t port = 0;
+    root.read("file", file);
+    root.adopt({{"etc/other.yaml", 1, 1, "", "wrong"}});
+    root.read("port", port, 1, 2);
+    CHECK(root.beside(file) == "etc/other.yaml");
+    CHECK(root.beside("/abs.yaml") == "/abs.yaml");
+  }
+  const auto problems = parsed.problems();
+  REQUIRE(problems.size() == 2);
+  CHECK(problems[0].file == "etc/node.yaml");
+  CHECK(render(problems[1]) == "etc/other.yaml:1:1: wrong");
+}
+
+TEST_CASE("a stamp tells a file from what it was, and that there is none") {
+  CHECK_FALSE(stamp_of("/nonexistent"));
+  const temporary_file file("a: 1\n");
+  const auto first = stamp_of(file.path());
+  REQUIRE(first);
+  CHECK(stamp_of(file.path()) == first);
+  std::ofstream(file.path()) << "a: 10\n";
+  CHECK(stamp_of(file.path()) != first);
 }
 
 TEST_CASE("the nearest word, if near enough") {
