@@ -63,8 +63,9 @@ using indexer_actor = caf::typed_actor<
 // --- router: owns the fleet (topology and load board) ----------------------------------------------------
 
 namespace router {
-struct match_result;  // the indexer's answer (or failure) for the items of one query
-}
+struct match_result;    // the indexer's answer (or failure) for the items of one query
+struct scheduler_spec;  // how requests are placed: plugins and the profiles that use them
+}  // namespace router
 
 using router_actor = caf::typed_actor<
     // An engine exists, changed state, or went away.
@@ -77,6 +78,8 @@ using router_actor = caf::typed_actor<
     caf::reacts_to<inbound<fb::RouteQuery>>,
     // The indexer has answered, or has not in time: decide now.
     caf::reacts_to<std::shared_ptr<const router::match_result>>,
+    // The configuration file has changed: the next decision is made by this.
+    caf::reacts_to<std::shared_ptr<const router::scheduler_spec>>,
     // The bus was lost: silence no longer counts against engines. It is back: ask for announcements.
     caf::reacts_to<bus_changed>,
     // Expire silence, publish the decisions since the last tick.
@@ -134,4 +137,5 @@ INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::probe_result>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::event_batch>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::parity_answer>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::match_result>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::scheduler_spec>)
 INFERNEX_ACTOR_MESSAGE(infernex::gateway::life_waiting)

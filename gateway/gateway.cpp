@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "actors/router/picker_config.hpp"
+#include "actors/runtime/config_watch.hpp"
 #include "actors/runtime/log.hpp"
 #include "gateway/endpoints.hpp"
 #include "gateway/route_by_bus.hpp"
@@ -20,7 +22,7 @@ settings with_threads(settings how) {
 class running_gateway final : public gateway_role {
  public:
   running_gateway(const runtime& process, const settings& how, const std::shared_ptr<indexer::index_set>& index)
-      : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}},
+      : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}, {}},
         threads_(std::make_unique<http::io_threads>(shared_.how.threads)) {
     shared_.facts = std::make_shared<gateway_facts>(how, process.metrics, shared_.source, process.epoch);
     for (unsigned i = 0; i < threads_->size(); ++i) {
@@ -29,6 +31,10 @@ class running_gateway final : public gateway_role {
                                                        : make_route_by_bus(shared_, worker);
       hands_.push_back(std::make_unique<hand>(shared_, worker, std::move(route)));
     }
+    // Routers on the bus have a policy of their own.
+    if (const auto& from = how.policy.source; from && how.router == router_mode::embedded)
+      watch_.emplace(process.metrics, config_watch::settings{"gateway", from->file, from->stamp, from->remarks},
+                     [this, file = from->file] { return reload(file); });
   }
   ~running_gateway() override {
     stop({});
@@ -64,6 +70,7 @@ class running_gateway final : public gateway_role {
   void stop(std::chrono::milliseconds deadline) override {
     if (stopped_) return;
     stopped_ = true;
+    watch_.reset();
     if (server_ && !server_->drain(deadline)) log::warn("requests were cut off by the shutdown");
     threads_->stop();
     constexpr std::chrono::milliseconds actor_deadline{2'000};
@@ -81,11 +88,18 @@ class running_gateway final : public gateway_role {
   }
 
  private:
+  config_watch::outcome reload(const std::string& file) {
+    auto read = router::load_picker_config(file);
+    if (read.spec) shared_.newest_policy.publish(std::make_shared<const router::scheduler_spec>(*std::move(read.spec)));
+    return {read.problems(), std::move(read.remarks)};
+  }
+
   gateway_shared shared_;
   std::unique_ptr<http::io_threads> threads_;
   std::vector<std::unique_ptr<hand>> hands_;
   std::unique_ptr<http::server> server_;
   caf::strong_actor_ptr supervisor_;
+  std::optional<config_watch> watch_;
   bool stopped_ = false;
 };
 

@@ -27,6 +27,8 @@ struct gateway_shared {
   /// Origin of this gateway's messages.
   std::string source;
   std::atomic<std::uint32_t> in_flight{0};
+  /// `router: embedded`: the policy's configuration file as read anew; null: still that of `how`.
+  published<router::scheduler_spec> newest_policy;
   /// Sequence of this gateway's route queries.
   std::atomic<std::uint64_t> queries{0};
 };
@@ -54,7 +56,7 @@ class hand {
   std::string new_request_id();
 
   /// Whether decisions taken here are to be predicted.
-  bool predicts() const { return predicts_; }
+  bool predicts() const { return route->predicts(); }
 
   /// Reach the actor within a few milliseconds, in batches.
   void note(life_change change);
@@ -72,7 +74,6 @@ class hand {
   life_events events_;
   bool sending_ = false;
   bool sending_next_ = false;
-  bool predicts_;
   bool closed_ = false;
   std::uint64_t random_;
   std::uint64_t requests_ = 0;

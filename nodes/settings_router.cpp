@@ -1,16 +1,46 @@
+#include "actors/router/picker_config.hpp"
 #include "nodes/settings.hpp"
 
 namespace infernex::nodes {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// The name that v25.09's charts have for it besides.
+constexpr std::string_view round_robin_polling = "round-robin polling";
+
+void read_strategy(config::section& at, router::policy& into) {
+  auto words = router::strategies();
+  words.push_back(round_robin_polling);
+  at.read_choice("strategy", into.strategy, words);
+  if (into.strategy == round_robin_polling) into.strategy = "round-robin";
+}
+
+/// `config: FILE`: what else is said of the policy would be without effect.
+void read_policy_file(config::section& at, router::policy& into) {
+  std::string file;
+  at.read("config", file);
+  for (const auto* key :
+       {"strategy", "weight_overlap", "weight_kv_usage", "weight_waiting", "weight_in_flight", "tier_weights"})
+    if (at.has(key)) at.complain(key, "without effect: `config` takes its place");
+  file = at.beside(file);
+  auto read = router::load_picker_config(file);
+  at.adopt(read.mistakes);
+  into.config = std::move(read.spec);
+  into.source = router::policy_source{file, read.stamp, std::move(read.remarks)};
+}
+
+}  // namespace
+
 void read_policy(config::section at, router::policy& into) {
-  at.read_choice("strategy", into.strategy, router::strategies())
-      .read("weight_overlap", into.weight_overlap, 0, 1000)
+  at.read("runners_up", into.runners_up, 0, 16);
+  if (at.has("config")) return read_policy_file(at, into);
+  read_strategy(at, into);
+  at.read("weight_overlap", into.weight_overlap, 0, 1000)
       .read("weight_kv_usage", into.weight_kv_usage, 0, 1000)
       .read("weight_waiting", into.weight_waiting, 0, 1000)
-      .read("weight_in_flight", into.weight_in_flight, 0, 1000)
-      .read("runners_up", into.runners_up, 0, 16);
+      .read("weight_in_flight", into.weight_in_flight, 0, 1000);
   at.below("tier_weights")
       .read("device", into.tiers.device, 0, 1)
       .read("host", into.tiers.host, 0, 1)
@@ -34,6 +64,10 @@ void read_fleet(config::section at, router::fleet_settings& into) {
 }
 
 void read_router(config::section at, router::settings& into, std::optional<std::chrono::milliseconds> route_timeout) {
+  if (at.has("strategy")) {  // as v25.09's charts have it
+    if (at.has("policy")) at.complain("strategy", "given twice: here and by `policy`");
+    read_strategy(at, into.policy);
+  }
   read_policy(at.below("policy"), into.policy);
   read_fleet(at.below("fleet"), into.fleet);
   read_prediction(at.below("prediction"), into.prediction);

@@ -175,6 +175,7 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
       },
       [self](inbound<fb::RouteQuery>& m) { on_query(self, std::move(m)); },
       [self](const std::shared_ptr<const match_result>& m) { on_match(self->state, *m); },
+      [self](const std::shared_ptr<const scheduler_spec>& config) { self->state.facts->places.use(*config); },
       [self](const bus_changed& change) {
         auto& known = *self->state.facts;
         known.engines.on_bus(change.connected, self->clock().now());

@@ -67,7 +67,13 @@ placer::placer(fleet& engines, reservation_book& open, prediction_index& predict
       predictions_(predicted),
       routed_(routed),
       speeds_(engines.board()),
+      how_(how),
       scheduler_(make_scheduler(spec_of(how))) {}
+
+void placer::use(const scheduler_spec& config) {
+  how_.config = config;
+  scheduler_ = make_scheduler(spec_of(how_));
+}
 
 const topology& placer::present() {
   const auto& now = *topology_.get();

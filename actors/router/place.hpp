@@ -29,6 +29,9 @@ class placer {
   placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
          const policy& how);
 
+  /// Places by another configuration from now on. Precondition: it is right.
+  void use(const scheduler_spec& config);
+
   /// The question for the indexer that the items' keys ask, or nothing: no keys, unknown model, or a
   /// strategy that does not look at them. Origin is left for the caller.
   std::optional<fb::KvMatchQueryT> question(const fb::RouteQuery& query);
@@ -60,6 +63,7 @@ class placer {
   prediction_index::reader predictions_;
   prediction_book& routed_;
   speed_book speeds_;
+  policy how_;
   std::unique_ptr<scheduler> scheduler_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/router/scheduler.hpp"
+#include "actors/runtime/file_stamp.hpp"
 
 namespace infernex::router {
 
@@ -15,6 +16,14 @@ struct tier_weights {
   double device = 1.0;
   double host = 0.8;
   double disk = 0.5;
+};
+
+/// The file a policy was read from, so that it can be followed.
+struct policy_source {
+  std::string file;
+  std::optional<infernex::config::file_stamp> stamp;
+  /// What in it is not used.
+  std::vector<std::string> remarks;
 };
 
 /// How requests are placed, in short: a strategy by name with a few weights. Weights are relative; a score is in 0..1,
@@ -35,6 +44,7 @@ struct policy {
   std::uint32_t runners_up = 3;
   /// Read from a file of EndpointPickerConfig: takes the place of all the above but runners_up.
   std::optional<scheduler_spec> config;
+  std::optional<policy_source> source;
 };
 
 /// Names of strategies, each a whole configuration of plugins.

@@ -61,6 +61,11 @@ struct builder {
     return nullptr;
   }
 
+  bool is_declared(std::string_view name) const {
+    return std::any_of(spec.plugins.begin(), spec.plugins.end(),
+                       [&](const auto& p) { return (p.name.empty() ? p.type : p.name) == name; });
+  }
+
   /// One that the configuration did not name.
   entry& add_default(std::string_view type) {
     if (auto* known = find(type)) return *known;
@@ -110,6 +115,7 @@ struct builder {
           add(made, *known, use.weight, use_path + ".pluginRef");
           continue;
         }
+        if (is_declared(use.plugin)) continue;  // what is wrong with it is told already
         std::vector<std::string> names;
         for (const auto& [name, plugin] : out.plugins) names.push_back(name);
         complain(use_path + ".pluginRef",

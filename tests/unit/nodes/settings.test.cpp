@@ -1,5 +1,7 @@
 #include "nodes/settings.hpp"
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -125,4 +127,61 @@ TEST_CASE("a duplicate engine and an unknown metric meaning are mistakes") {
   CHECK(lines[0].starts_with("node.yaml:4:"));
   CHECK(lines[1].starts_with("node.yaml:6:"));
   CHECK(lines[1].find("happiness") != std::string::npos);
+}
+
+TEST_CASE("the strategy in the short spellings of v25.09") {
+  for (const auto& [word, strategy] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"kv-aware", "kv-aware"}, {"round-robin", "round-robin"}, {"round-robin polling", "round-robin"}}) {
+    CAPTURE(word);
+    node_settings read;
+    CHECK(mistakes_of("router:\n  strategy: " + word + "\n", read).empty());
+    CHECK(read.router.policy.strategy == strategy);
+  }
+  node_settings read;
+  CHECK(mistakes_of("router:\n  strategy: kv-aware\n  policy: {strategy: random}\n", read) ==
+        std::vector<std::string>{"node.yaml:2:13: router.strategy: given twice: here and by `policy`"});
+}
+
+TEST_CASE("a policy may name a file of EndpointPickerConfig, beside the file that names it") {
+  char pattern[] = "/tmp/infernex-settings-XXXXXX";
+  const std::string folder = ::mkdtemp(pattern);
+  const auto write = [&folder](const std::string& name, const std::string& text) {
+    std::ofstream(folder + "/" + name) << text;
+    return folder + "/" + name;
+  };
+  const auto picker = write("picker.yaml",
+                            "apiVersion: llm-d.ai/v1\n"
+                            "kind: EndpointPickerConfig\n"
+                            "parser: {}\n"
+                            "plugins:\n"
+                            "- type: random-picker\n"
+                            "schedulingProfiles:\n"
+                            "- plugins: [{pluginRef: random-picker}]\n");
+  const auto node = write("node.yaml", "router: {policy: {config: picker.yaml, runners_up: 1}}\n");
+  node_settings good;
+  CHECK(nodes::load_settings(node, good));
+  REQUIRE(good.router.policy.config);
+  CHECK(good.router.policy.config->name == "picker.yaml");
+  CHECK(good.router.policy.runners_up == 1);
+  REQUIRE(good.router.policy.source);
+  CHECK(good.router.policy.source->file == picker);
+  CHECK(good.router.policy.source->stamp == infernex::config::stamp_of(picker));
+  CHECK(good.router.policy.source->remarks.size() == 1);
+  CHECK_FALSE(good.gateway.policy.config);
+
+  write("wrong.yaml", "apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: []\n");
+  auto file = config::document::parse(
+      "gateway:\n"
+      "  policy:\n"
+      "    config: wrong.yaml\n"
+      "    weight_waiting: 2\n",
+      folder + "/node.yaml");
+  node_settings wrong;
+  nodes::read_settings(file, wrong);
+  std::vector<std::string> lines;
+  for (const auto& one : file.problems()) lines.push_back(config::render(one));
+  CHECK(lines == std::vector<std::string>{
+                     node + ":4:21: gateway.policy.weight_waiting: without effect: `config` takes its place",
+                     folder + "/wrong.yaml:1:1: schedulingProfiles: at least one profile is needed"});
+  std::filesystem::remove_all(folder);
 }
