@@ -19,6 +19,7 @@ void add_config(CLI::App& app, action& chosen);
 void add_kv(CLI::App& app, action& chosen);
 void add_record(CLI::App& app, action& chosen);
 void add_replay(CLI::App& app, action& chosen);
+void add_route(CLI::App& app, action& chosen);
 void add_engine_sim(CLI::App& app, action& chosen);
 void add_agent(CLI::App& app, action& chosen);
 void add_indexer(CLI::App& app, action& chosen);

@@ -77,7 +77,7 @@ void answer(router_state& s, const inbound<fb::RouteQuery>& query, const match_a
   metrics.decide_seconds.Observe(took.count());
   for (auto& choice : decided.choices) {
     choice->decide_us = took.count() * 1e6 / static_cast<double>(decided.choices.size());
-    metrics.count(*choice);
+    if (!query.message->explain()) metrics.count(*choice);
   }
   decided.origin = next_origin(*s.facts);
   const auto sent = s.messages->reply_to(query.reply_to, message_traits<fb::RouteDecision>::root, encode(decided));
@@ -86,6 +86,7 @@ void answer(router_state& s, const inbound<fb::RouteQuery>& query, const match_a
     if (const auto repeated = failures.admit())
       log::warn("route decision not sent", {{"error", name(sent)}, {"repeated", repeated}});
   }
+  if (query.message->explain()) return;
   s.decided.add(std::move(decided));
   if (s.decided.size() >= decision_batch::full) publish_decisions(s);
 }

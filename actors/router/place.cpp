@@ -56,6 +56,21 @@ void describe(const ranking& from, std::size_t i, fb::CandidateT& as) {
   }
 }
 
+void describe_all(const ranking& from, std::vector<std::unique_ptr<fb::CandidateT>>& as) {
+  for (std::size_t i = 0; i < from.ranked.size(); ++i)
+    describe(from, i, *as.emplace_back(std::make_unique<fb::CandidateT>()));
+}
+
+void describe_left_out(const std::vector<dropped>& engines, std::vector<std::unique_ptr<fb::CandidateT>>& as) {
+  for (const auto& one : engines) {
+    auto& candidate = *as.emplace_back(std::make_unique<fb::CandidateT>());
+    candidate.instance = one.to->instance;
+    candidate.url = one.to->url;
+    candidate.filtered_by = one.by;
+    if (one.to->data_parallel_rank) candidate.data_parallel_rank = *one.to->data_parallel_rank;
+  }
+}
+
 }  // namespace
 
 placer::placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
@@ -127,7 +142,7 @@ std::optional<fb::KvMatchQueryT> placer::question(const fb::RouteQuery& query) {
 }
 
 std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, const model_endpoints* candidates,
-                                                    overlaps cached, clock_point now) {
+                                                    overlaps cached, clock_point now, bool explain) {
   std::vector<std::string_view> exclude;
   if (item.exclude())
     for (const auto* instance : *item.exclude()) exclude.push_back(text(instance));
@@ -150,7 +165,8 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   const auto keys = request.keys;
   if (predicts() && candidates && !keys.empty())
     cached.predicted = predictions_.lookup(candidates->model, request.key_mode, keys);
-  const auto& decided = scheduler_->decide(request, candidates, engines_.board(), cached, now);
+  const auto& decided = scheduler_->decide(request, candidates, engines_.board(), cached, now,
+                                           explain ? scheduler::detail::every_candidate : scheduler::detail::brief);
 
   auto choice = std::make_unique<fb::RouteChoiceT>();
   choice->request_id = request.request_id;
@@ -160,20 +176,27 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   choice->block_size = request.block_size;
   choice->index_used = decided.index_used;
   if (request.prompt_tokens) choice->prompt_tokens = *request.prompt_tokens;
+  if (candidates) choice->engines = static_cast<std::uint32_t>(candidates->endpoints.size());
+  if (!decided.serving.ranked.empty()) choice->considered = static_cast<std::uint32_t>(decided.serving.candidates);
+  describe_all(decided.serving, choice->candidates);
+  if (explain) {
+    describe_left_out(decided.left_out_engines, choice->candidates);
+    describe_all(decided.prefill, choice->prefill_candidates);
+  }
   if (decided.serving.ranked.empty()) return choice;
   const auto& chosen = decided.serving.ranked.front();
-  const load_share share{1, request.uncached_tokens(chosen.expected_blocks()), request.prompt_blocks()};
-  speeds_.routed(request.request_id, conditions_of(engines_.board(), chosen.to->slot, share, now), now);
-  open_.reserve(request.request_id, chosen.to->slot, share, now);
+  if (!explain) {
+    const load_share share{1, request.uncached_tokens(chosen.expected_blocks()), request.prompt_blocks()};
+    speeds_.routed(request.request_id, conditions_of(engines_.board(), chosen.to->slot, share, now), now);
+    open_.reserve(request.request_id, chosen.to->slot, share, now);
+  }
   choice->instance = chosen.to->instance;
   choice->url = chosen.to->url;
   choice->overlap_blocks = chosen.overlap_blocks;
   choice->predicted_blocks = chosen.predicted_blocks;
   choice->by_prediction = decided.by_prediction;
   if (chosen.to->data_parallel_rank) choice->data_parallel_rank = *chosen.to->data_parallel_rank;
-  for (std::size_t i = 0; i < decided.serving.ranked.size(); ++i)
-    describe(decided.serving, i, *choice->candidates.emplace_back(std::make_unique<fb::CandidateT>()));
-  if (predicts())
+  if (predicts() && !explain)
     routed_.routed(request.request_id, candidates->model, request.key_mode, chosen.to->instance,
                    {keys.begin(), keys.end()}, now);
   return choice;
@@ -204,7 +227,7 @@ fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer
       found = overlaps_of(*matches->Get(next++));
       known = {true, {}, found, {}};
     }
-    out.choices.push_back(place_one(*item, candidates, known, now));
+    out.choices.push_back(place_one(*item, candidates, known, now, query.explain()));
   }
   return out;
 }

@@ -35,7 +35,7 @@ class placer {
   /// The question for the indexer that the items' keys ask, or nothing: no keys, unknown model, or a
   /// strategy that does not look at them. Origin is left for the caller.
   std::optional<fb::KvMatchQueryT> question(const fb::RouteQuery& query);
-  /// Origin is left for the caller.
+  /// Origin is left for the caller. A query that only wants an explanation reserves and predicts nothing.
   fb::RouteDecisionT place(const fb::RouteQuery& query, const match_answer& cached, clock_point now);
   /// A gateway counts these requests itself now, or they are over: takes back their reservations, and lets their
   /// predictions follow them.
@@ -53,7 +53,7 @@ class placer {
   const topology& present();
   bool predicts() const { return scheduler_->uses_cache() && predicted_.how().enabled; }
   std::unique_ptr<fb::RouteChoiceT> place_one(const fb::RouteItem& item, const model_endpoints* candidates,
-                                              overlaps cached, clock_point now);
+                                              overlaps cached, clock_point now, bool explain);
 
   fleet& engines_;
   published<topology>::reader topology_;

@@ -242,7 +242,8 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
     return out;
   }
   const bool looks = s.built.uses_cache && request.blocks != 0;
-  decision_context context{request, *model, now, looks && cached.known, s.turn++, s.random};
+  decision_context context{request, *model, now, looks && cached.known, s.turn, s.random};
+  if (!s.every_candidate) ++s.turn;
   s.context = &context;
   s.make_rows(request, *model, loads, now);
   if (looks) fill_overlaps(s.rows, cached, request.blocks);
@@ -255,6 +256,7 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
   out.index_used = context.index_known;
   out.by_prediction = out.prefills()->by_prediction;
   for (const auto which : {profile_runner::leg::decode, profile_runner::leg::prefill}) {
+    if (s.every_candidate) break;  // nobody is routed by it
     const auto w = static_cast<std::size_t>(which);
     if (!s.chosen[w]) continue;
     context.leg = which;

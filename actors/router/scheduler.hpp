@@ -121,6 +121,8 @@ class scheduler {
                                          std::uint64_t seed = 1);
   ~scheduler();
 
+  /// With every candidate it is an explanation: plugins are not told that the request was routed, and turns stand
+  /// still.
   enum class detail : std::uint8_t { brief, every_candidate };
   /// `model` may be null: unknown. `loads` is read at `now`. Reserves nothing: the caller does, for the choice it
   /// takes.
