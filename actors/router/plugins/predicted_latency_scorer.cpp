@@ -24,7 +24,8 @@ class predicted_latency final : public scorer {
         .read("defaultOutputTokens", output_, 1, 1e6, "before anything is learned")
         .read("host", host_, 0, 1, "what a cached block in the host's memory is worth")
         .read("disk", disk_, 0, 1, "what a cached block on disk is worth")
-        .read("headroom", headroom_, 0, 1, "share of KV blocks in use above which a request is expected to wait");
+        .read("fullSlowdown", full_slowdown_, 0, 100, "at least so much of its time per token a full engine adds to it")
+        .read("headroom", headroom_, 0.01, 1, "share of KV blocks in use above which a request is expected to wait");
   }
   bool uses_cache() const override { return true; }
 
@@ -39,7 +40,10 @@ class predicted_latency final : public scorer {
       const auto& s = c.load.speed;
       const double slope = s.prefill_ms_a_token.value_or(static_cast<float>(fleet.prefill));
       const double tpot_base = s.tpot_base_ms.value_or(static_cast<float>(fleet.tpot));
-      const double tpot_slope = s.tpot_ms_a_block.value_or(0.0F);
+      const auto capacity = capacity_of(*c.to, block);
+      // A fleet in balance shows no slope to learn from: what is missing comes from the least a full engine slows down.
+      const double tpot_slope =
+          std::max<double>(s.tpot_ms_a_block.value_or(0.0F), capacity ? full_slowdown_ * tpot_base / *capacity : 0.0);
       const double output = s.output_tokens.value_or(static_cast<float>(output_));
       const double cached = std::max(
           c.device_blocks + host_ * (c.host_blocks - c.device_blocks) + disk_ * (c.held_blocks - c.host_blocks),
@@ -48,7 +52,7 @@ class predicted_latency final : public scorer {
       const double blocks = static_cast<double>(c.load.active_blocks) + own_blocks;
       const double tpot = tpot_base + tpot_slope * blocks;
       const double ttft = slope * (static_cast<double>(c.load.prefill_tokens) + own);
-      out[i] = ttft + wait_for_blocks(c, block, blocks, output * tpot) + decode_weight_ * output * tpot +
+      out[i] = ttft + wait_for_blocks(capacity, blocks, output * tpot) + decode_weight_ * output * tpot +
                others_weight_ * slope * own * c.load.in_flight;
     }
   }
@@ -70,12 +74,16 @@ class predicted_latency final : public scorer {
 
   /// An engine that cannot hold one request more makes it wait until others have ended: of those in use, all become
   /// free in about the time one answer takes.
-  double wait_for_blocks(const candidate& c, double block, double blocks, double answer_ms) const {
-    if (!c.to->total_blocks || block == 0) return 0;
-    const double engine_block = c.to->engine_block_size.value_or(c.to->block_size.value_or(0));
-    const double capacity = headroom_ * static_cast<double>(*c.to->total_blocks) * engine_block / block;
-    if (blocks <= capacity || capacity <= 0) return 0;
-    return (blocks - capacity) / capacity * answer_ms;
+  double wait_for_blocks(std::optional<double> capacity, double blocks, double answer_ms) const {
+    if (!capacity) return 0;
+    const double usable = headroom_ * *capacity;
+    return blocks <= usable ? 0 : (blocks - usable) / usable * answer_ms;
+  }
+  /// KV blocks of the engine, in blocks of the request's size; nothing if it has not said.
+  static std::optional<double> capacity_of(const endpoint& to, double block) {
+    const double engine_block = to.engine_block_size.value_or(to.block_size.value_or(0));
+    const double capacity = block == 0 ? 0 : static_cast<double>(to.total_blocks.value_or(0)) * engine_block / block;
+    return capacity > 0 ? std::optional(capacity) : std::nullopt;
   }
 
   double decode_weight_ = 0.01;
@@ -85,6 +93,7 @@ class predicted_latency final : public scorer {
   double output_ = 256;
   double host_ = 0.8;
   double disk_ = 0.5;
+  double full_slowdown_ = 1;
   double headroom_ = 0.95;
 };
 
