@@ -79,12 +79,11 @@ scheduler_spec openfuyao_apart(std::string name, plugins own) {
 }
 
 scheduler_spec pd_bucket(const policy&) {
-  return openfuyao_apart("pd-bucket", {{"bucket", "scorer-pd-bucket", {}}, {"least", "picker-min-random", {}}});
+  return openfuyao_apart("pd-bucket", {{"bucket", "scorer-pd-bucket", {}}});
 }
 
 scheduler_spec pd_bucket_random(const policy&) {
-  return openfuyao_apart("pd-bucket-random",
-                         {{"bucket", "scorer-pd-bucket", {{"mode", "random"}}}, {"least", "picker-min-random", {}}});
+  return openfuyao_apart("pd-bucket-random", {{"bucket", "scorer-pd-bucket", {{"mode", "random"}}}});
 }
 
 scheduler_spec pd_kv_aware(const policy&) {

@@ -1,19 +1,9 @@
-// A router over a real nats-server; agents and indexers exist on the bus only.
-
-#include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <mutex>
 
 #include <doctest/doctest.h>
 
-#include "actors/router/actor.hpp"
-#include "actors/router/picker_config.hpp"
-#include "tests/component/indexer/fake_agent.hpp"
-#include "tests/support/nats_server.hpp"
-#include "tests/support/wait.hpp"
+#include "tests/component/router/fixture.hpp"
 
 namespace infernex {
 namespace {
@@ -21,110 +11,9 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 using test::fake_agent;
-
-std::unique_ptr<bus> connect(const test::nats_server& server, metrics_registry& metrics) {
-  bus_settings how;
-  how.url = server.url();
-  how.reconnect_wait = 50ms;
-  auto made = bus::connect(how, metrics);
-  REQUIRE(made);
-  return *std::move(made);
-}
-
-const std::vector<std::uint64_t> prompt_keys{11, 12, 13, 14};
-
-struct setup {
-  test::nats_server server;
-  metrics_registry metrics;
-  std::unique_ptr<bus> outside = connect(server, metrics);
-  std::unique_ptr<bus> inside = connect(server, metrics);
-  actor_config config;
-  caf::actor_system system{config};
-  runtime process{system, *inside, metrics, "test-1", 1};
-  std::unique_ptr<role> router;
-  subscription indexer;
-  fake_agent first{*outside, "m", "e0"};
-  fake_agent second{*outside, "m", "e1"};
-  unsigned asked = 0;
-
-  explicit setup(router::settings how = {}) {
-    auto made = router::start(process, how);
-    REQUIRE(made);
-    router = *std::move(made);
-  }
-  ~setup() {
-    router->stop(2s);
-    router.reset();
-    indexer = {};
-    outside->close(1s);
-    inside->close(1s);
-  }
-  /// Answers every chain alike: `instance` holds its first `blocks`.
-  void start_indexer(const std::string& instance, std::uint32_t blocks) {
-    auto made = outside->subscribe(outside->names().any_kv_match(), {lane::rpc, "indexer", 64},
-                                   [this, instance, blocks](inbound<fb::KvMatchQuery>&& query) {
-                                     fb::KvMatchReplyT reply;
-                                     reply.origin = std::make_unique<fb::OriginT>();
-                                     reply.coverage.push_back(std::make_unique<fb::KvCoverageT>());
-                                     for (std::size_t i = 0; i < query.message->chains()->size(); ++i) {
-                                       auto& match = *reply.matches.emplace_back(std::make_unique<fb::KvMatchT>());
-                                       auto& one = *match.overlaps.emplace_back(std::make_unique<fb::KvOverlapT>());
-                                       one.instance = instance;
-                                       one.blocks = blocks;
-                                     }
-                                     outside->reply(query, message_traits<fb::KvMatchReply>::root, encode(reply));
-                                   });
-    REQUIRE(made);
-    indexer = *std::move(made);
-  }
-  void announce() {
-    first.announce();
-    second.announce();
-  }
-
-  /// The answer, or the error the router refused with.
-  result<fb::RouteDecisionT> ask(std::size_t items = 1, const std::string& model = "m") {
-    return put(query(items, model));
-  }
-  fb::RouteQueryT query(std::size_t items, const std::string& model) {
-    fb::RouteQueryT query;
-    query.model = model;
-    for (std::size_t i = 0; i < items; ++i) {
-      auto& item = *query.items.emplace_back(std::make_unique<fb::RouteItemT>());
-      item.request_id = "r" + std::to_string(++asked);
-      item.key_mode = fb::KeyMode::Token;
-      item.prompt_tokens = 70;
-      item.block_size = 16;
-      item.keys = prompt_keys;
-    }
-    return query;
-  }
-  result<fb::RouteDecisionT> put(const fb::RouteQueryT& query) {
-    auto done = std::make_shared<std::promise<result<fb::RouteDecisionT>>>();
-    auto future = done->get_future();
-    outside->request<fb::RouteDecision>(outside->names().route_query(query.model), encode(query), 2s,
-                                        [done](result<view<fb::RouteDecision>>&& reply) {
-                                          if (!reply) return done->set_value(reply.failure());
-                                          fb::RouteDecisionT out;
-                                          (**reply).UnPackTo(&out);
-                                          done->set_value(std::move(out));
-                                        });
-    if (future.wait_for(5s) != std::future_status::ready) return errc::timed_out;
-    return future.get();
-  }
-  bool ready() {
-    announce();
-    const auto got = ask();
-    return got && !got->choices.empty() && got->choices[0]->candidates.size() == 2;
-  }
-};
-
-/// What the index and the loads say, and nothing else.
-router::settings without_predictions() {
-  router::settings how;
-  how.prediction.enabled = false;
-  return how;
-}
+using test::prompt_keys;
+using setup = test::router_setup;
+using test::without_predictions;
 
 TEST_CASE("without an indexer requests are placed by load, at once, and the answer says so") {
   setup s(without_predictions());
@@ -184,108 +73,6 @@ TEST_CASE("with an indexer the engine that holds the prompt is chosen, and decis
         if (choice->request_id == last) return choice->instance == "e1";
     return false;
   }));
-}
-
-TEST_CASE("an explanation has every engine, with the filter that left it out, and leaves no trace") {
-  setup s;
-  s.start_indexer("e1", 3);
-  std::atomic<unsigned> watched{0};
-  const auto watching =
-      s.outside->subscribe(s.outside->names().route_decision("m"), {}, [&](inbound<fb::RouteDecision>&& m) {
-        for (const auto* choice : *m.message->choices()) watched += choice->request_id()->str().starts_with("why");
-      });
-  REQUIRE(watching);
-  REQUIRE(eventually([&] { return s.ready(); }));
-  auto query = s.query(2, "m");
-  query.explain = true;
-  query.items[0]->request_id = "why-0";
-  query.items[1]->request_id = "why-1";
-  query.items[1]->exclude = {"e1"};
-  const auto got = s.put(query);
-  REQUIRE(got);
-  REQUIRE(got->choices.size() == 2);
-  const auto& whole = *got->choices[0];
-  CHECK(whole.instance == "e1");
-  CHECK(whole.engines == 2);
-  CHECK(whole.considered == 2);
-  REQUIRE(whole.candidates.size() == 2);
-  for (const auto& candidate : whole.candidates) {
-    CHECK(candidate->filtered_by.empty());
-    double total = 0;
-    for (const auto& score : candidate->scores) total += score->value * score->weight;
-    CHECK(candidate->scores.size() == 4);
-    CHECK(candidate->total == doctest::Approx(total));
-  }
-  const auto& without = *got->choices[1];
-  CHECK(without.instance == "e0");
-  CHECK(without.considered == 1);
-  REQUIRE(without.candidates.size() == 2);
-  CHECK(without.candidates[1]->instance == "e1");
-  CHECK(without.candidates[1]->filtered_by == "excluded after failing it");
-  // Asked again it predicts and counts as before: nothing was routed. A decision that is, is published behind it.
-  const auto again = s.put(query);
-  REQUIRE(again);
-  CHECK(again->choices[0]->candidates[0]->predicted_blocks == whole.candidates[0]->predicted_blocks);
-  CHECK(again->choices[0]->candidates[0]->total == whole.candidates[0]->total);
-  CHECK(again->choices[1]->candidates[0]->predicted_blocks == without.candidates[0]->predicted_blocks);
-  CHECK(watched == 0);
-}
-
-std::string config_of(const std::string& scorer, double weight) {
-  return "apiVersion: llm-d.ai/v1\n"
-         "kind: EndpointPickerConfig\n"
-         "plugins:\n"
-         "- type: " +
-         scorer +
-         "\n"
-         "schedulingProfiles:\n"
-         "- plugins: [{pluginRef: " +
-         scorer + ", weight: " + std::to_string(weight) + "}]\n";
-}
-
-TEST_CASE("a policy's file is followed: what is right is used from the next decision on, what is wrong is not") {
-  char pattern[] = "/tmp/infernex-policy-XXXXXX";
-  const std::string folder = ::mkdtemp(pattern);
-  const auto file = folder + "/picker.yaml";
-  const auto write = [&](const std::string& text) {
-    // As editors and config maps do it: never half of it is there.
-    std::ofstream(folder + "/next") << text;
-    std::filesystem::rename(folder + "/next", file);
-  };
-  write(config_of("waiting-scorer", 2));
-  auto how = without_predictions();
-  auto read = router::load_picker_config(file);
-  REQUIRE(read.spec);
-  how.policy.config = *read.spec;
-  how.policy.source = router::policy_source{file, read.stamp, {}};
-  setup s(how);
-  REQUIRE(eventually([&] { return s.ready(); }));
-  /// `scorer x weight` of the present policy.
-  const auto scorer = [&]() -> std::string {
-    const auto got = s.ask();
-    if (!got || got->choices[0]->candidates.empty()) return {};
-    CHECK(got->choices[0]->strategy == "picker.yaml");
-    const auto& scores = got->choices[0]->candidates[0]->scores;
-    return scores.size() == 1 ? scores[0]->scorer + " x " + std::to_string(static_cast<int>(scores[0]->weight)) : "";
-  };
-  const auto reloads = [&](const std::string& result) {
-    return s.metrics
-        .counter("infernex_router_config_reloads_total",
-                 "Times that a changed configuration file was read, and taken or refused", {{"result", result}})
-        .Value();
-  };
-  CHECK(scorer() == "waiting-scorer x 2");
-  write(config_of("in-flight-scorer", 5));
-  CHECK(eventually([&] { return scorer() == "in-flight-scorer x 5"; }));
-  CHECK(reloads("applied") == 1);
-  CHECK(reloads("refused") == 0);
-  write(config_of("in-flihgt-scorer", 1));
-  CHECK(eventually([&] { return reloads("refused") == 1; }));
-  CHECK(scorer() == "in-flight-scorer x 5");
-  write(config_of("waiting-scorer", 3));
-  CHECK(eventually([&] { return scorer() == "waiting-scorer x 3"; }));
-  CHECK(reloads("applied") == 2);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("an indexer that does not answer costs no more than the limit") {
