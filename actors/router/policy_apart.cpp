@@ -18,18 +18,15 @@ scheduler_spec two_profiles(std::string name, plugins all, uses decode, uses pre
   return spec;
 }
 
-/// The prompt goes where it is predicted to be computed first, the answer where its tokens come fastest.
+/// The prompt goes where it is predicted to be computed first, the answer where most KV memory is left for it.
 scheduler_spec infernex_apart(const policy& how) {
-  const boost::json::value host(how.tiers.host);
-  const boost::json::value disk(how.tiers.disk);
-  return two_profiles(
-      "infernex-pd",
-      {{"prefill-latency", "predicted-latency-scorer", {{"decodeWeight", 0}, {"host", host}, {"disk", disk}}},
-       {"decode-latency",
-        "predicted-latency-scorer",
-        {{"decodeWeight", 1}, {"othersWeight", 0}, {"host", host}, {"disk", disk}}},
-       {"least", "picker-min-random", {}}},
-      {{"decode-latency"}, {"least"}}, {{"prefill-latency"}, {"least"}});
+  return two_profiles("infernex-pd",
+                      {{"latency",
+                        "predicted-latency-scorer",
+                        {{"decodeWeight", 0}, {"host", how.tiers.host}, {"disk", how.tiers.disk}}},
+                       {"least", "picker-min-random", {}},
+                       {"headroom", "kv-headroom-scorer", {}}},
+                      {{"headroom"}}, {{"latency"}, {"least"}});
 }
 
 scheduler_spec random_apart(const policy&) {
@@ -78,9 +75,7 @@ scheduler_spec openfuyao_apart(std::string name, plugins own) {
   return spec;
 }
 
-scheduler_spec pd_bucket(const policy&) {
-  return openfuyao_apart("pd-bucket", {{"bucket", "scorer-pd-bucket", {}}});
-}
+scheduler_spec pd_bucket(const policy&) { return openfuyao_apart("pd-bucket", {{"bucket", "scorer-pd-bucket", {}}}); }
 
 scheduler_spec pd_bucket_random(const policy&) {
   return openfuyao_apart("pd-bucket-random", {{"bucket", "scorer-pd-bucket", {{"mode", "random"}}}});

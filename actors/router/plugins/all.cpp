@@ -9,7 +9,7 @@ const std::vector<plugin_type>& plugin_types() {
     using namespace plugins;
     std::vector<plugin_type> all{
         // clang-format off
-        overlap_scorer(), waiting_scorer(), in_flight_scorer(), free_kv_scorer(),
+        overlap_scorer(), waiting_scorer(), in_flight_scorer(), free_kv_scorer(), kv_headroom_scorer(),
         predicted_latency_scorer(),
         max_score_picker(), min_random_picker(), random_picker(), round_robin_picker(),
         single_profile_handler(), disaggregated_profile_handler(),

@@ -11,6 +11,7 @@ plugin_type overlap_scorer();
 plugin_type waiting_scorer();
 plugin_type in_flight_scorer();
 plugin_type free_kv_scorer();
+plugin_type kv_headroom_scorer();
 plugin_type predicted_latency_scorer();
 
 // Pickers.

@@ -44,7 +44,28 @@ class free_kv final : public scorer {
   }
 };
 
+/// What would be left of the engine's KV blocks with this prompt in them, by the routers' own count, which knows of
+/// requests the engine has not measured yet: 1 = all, below 0 = they would not fit.
+class kv_headroom final : public scorer {
+ public:
+  void score(const decision_context& context, std::span<const candidate> all, std::span<double> out) override {
+    const auto own = static_cast<double>(context.request.prompt_blocks());
+    const auto block = static_cast<double>(context.request.block_size);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& to = *all[i].to;
+      const double engine_block = to.engine_block_size.value_or(to.block_size.value_or(0));
+      const double capacity = block == 0 ? 0 : static_cast<double>(to.total_blocks.value_or(0)) * engine_block / block;
+      out[i] = capacity == 0 ? not_measured : 1.0 - (static_cast<double>(all[i].load.active_blocks) + own) / capacity;
+    }
+  }
+};
+
 }  // namespace
+
+plugin_type kv_headroom_scorer() {
+  return {"kv-headroom-scorer", "what would be left of the engine's KV blocks with this prompt in them", "InferNex",
+          [](parameters&) -> plugin_type::made { return std::make_unique<kv_headroom>(); }};
+}
 
 plugin_type waiting_scorer() {
   return {"waiting-scorer", "few requests waiting in the engine, against the busiest candidate", "InferNex",

@@ -24,7 +24,6 @@ class predicted_latency final : public scorer {
         .read("defaultOutputTokens", output_, 1, 1e6, "before anything is learned")
         .read("host", host_, 0, 1, "what a cached block in the host's memory is worth")
         .read("disk", disk_, 0, 1, "what a cached block on disk is worth")
-        .read("fullSlowdown", full_slowdown_, 0, 100, "at least so much of its time per token a full engine adds to it")
         .read("headroom", headroom_, 0.01, 1, "share of KV blocks in use above which a request is expected to wait");
   }
   bool uses_cache() const override { return true; }
@@ -41,9 +40,7 @@ class predicted_latency final : public scorer {
       const double slope = s.prefill_ms_a_token.value_or(static_cast<float>(fleet.prefill));
       const double tpot_base = s.tpot_base_ms.value_or(static_cast<float>(fleet.tpot));
       const auto capacity = capacity_of(*c.to, block);
-      // A fleet in balance shows no slope to learn from: what is missing comes from the least a full engine slows down.
-      const double tpot_slope =
-          std::max<double>(s.tpot_ms_a_block.value_or(0.0F), capacity ? full_slowdown_ * tpot_base / *capacity : 0.0);
+      const double tpot_slope = s.tpot_ms_a_block.value_or(0.0F);
       const double output = s.output_tokens.value_or(static_cast<float>(output_));
       const double cached = std::max(
           c.device_blocks + host_ * (c.host_blocks - c.device_blocks) + disk_ * (c.held_blocks - c.host_blocks),
@@ -93,7 +90,6 @@ class predicted_latency final : public scorer {
   double output_ = 256;
   double host_ = 0.8;
   double disk_ = 0.5;
-  double full_slowdown_ = 1;
   double headroom_ = 0.95;
 };
 

@@ -51,7 +51,7 @@ struct fleet_of_two {
 };
 
 TEST_CASE("predicted latency: tokens ahead and its own that are not cached, at the learned speed") {
-  fleet_of_two f({{"decodeWeight", 0}, {"othersWeight", 0}, {"fullSlowdown", 0}});
+  fleet_of_two f({{"decodeWeight", 0}, {"othersWeight", 0}});
   CHECK(f.cost_of("e0") == doctest::Approx(0.05 * 1'600));
   f.loads.reserve(f.of.endpoints[0].slot, {2, 4'000, 100});
   CHECK(f.cost_of("e0") == doctest::Approx(0.05 * 5'600));
@@ -63,26 +63,43 @@ TEST_CASE("predicted latency: tokens ahead and its own that are not cached, at t
 }
 
 TEST_CASE("predicted latency: decoding slows down with the KV blocks in use") {
-  fleet_of_two f({{"decodeWeight", 0.5}, {"othersWeight", 0}, {"fullSlowdown", 0}});
+  fleet_of_two f({{"decodeWeight", 0.5}, {"othersWeight", 0}});
   f.loads.reserve(f.of.endpoints[1].slot, {3, 0, 300});
   CHECK(f.cost_of("e0") == doctest::Approx(80 + 0.5 * 100 * (10 + 0.01 * 100)));
   CHECK(f.cost_of("e1") == doctest::Approx(80 + 0.5 * 100 * (10 + 0.01 * 400)));
 }
 
 TEST_CASE("predicted latency: an engine without room makes it wait until others have ended") {
-  fleet_of_two f({{"decodeWeight", 0}, {"othersWeight", 0}, {"fullSlowdown", 0}, {"headroom", 1}});
+  fleet_of_two f({{"decodeWeight", 0}, {"othersWeight", 0}, {"headroom", 1}});
   f.loads.reserve(f.of.endpoints[1].slot, {9, 0, 1'100});
   // 1,200 blocks for 1,000: a fifth of an answer of 100 tokens of 10 + 12 ms.
   CHECK(f.cost_of("e1") == doctest::Approx(80 + 0.2 * 100 * 22));
 }
 
 TEST_CASE("predicted latency: an engine of which nothing is known counts as the mean of the others") {
-  fleet_of_two f({{"decodeWeight", 0}, {"othersWeight", 0}, {"fullSlowdown", 0}});
+  fleet_of_two f({{"decodeWeight", 0}, {"othersWeight", 0}});
   f.loads.learn(f.of.endpoints[0].slot, {});
   f.loads.learn(f.of.endpoints[1].slot, {1.0F, 0.2F, 1.0F, 0.0F, 1.0F, 1.0F, 1.0F});
   CHECK(f.cost_of("e0") == doctest::Approx(0.2 * 1'600));
   f.loads.learn(f.of.endpoints[1].slot, {});
   CHECK(f.cost_of("e0") == doctest::Approx(0.02 * 1'600));  // the default
+}
+
+TEST_CASE("KV headroom: the share of blocks left with the prompt in them, below 0 where it would not fit") {
+  fleet_of_two f({});
+  scheduler_spec spec;
+  spec.name = "headroom";
+  spec.plugins = {{"headroom", "kv-headroom-scorer", {}}};
+  spec.profiles = {{"default", {{"headroom"}}}};
+  f.by = make_scheduler(spec);
+  f.loads.reserve(f.of.endpoints[0].slot, {3, 0, 400});
+  CHECK(f.cost_of("e0") == doctest::Approx(1 - 500.0 / 1'000));
+  CHECK(f.cost_of("e1") == doctest::Approx(1 - 100.0 / 1'000));
+  CHECK(f.decide().serving.ranked.front().to->instance == "e1");
+  f.loads.reserve(f.of.endpoints[1].slot, {9, 0, 1'000});
+  CHECK(f.cost_of("e1") == doctest::Approx(-0.1));
+  f.of.endpoints[1].total_blocks.reset();  // not said: as the others
+  CHECK(f.cost_of("e1") == doctest::Approx(0.5));
 }
 
 }  // namespace
