@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <random>
 #include <vector>
 
 #include <boost/asio/post.hpp>
@@ -73,7 +74,7 @@ class route_by_bus final : public decider {
       : shared_(shared),
         worker_(worker),
         door_(std::make_shared<door>(worker.context())),
-        without_router_(router::make_scheduler(router::spec_without_cache(shared.how.policy))),
+        without_router_(router::make_scheduler(router::spec_without_cache(shared.how.policy), std::random_device{}())),
         breaker_(shared.how.breaker, shared.how.route_timeout),
         skipped_(shared.process.metrics.counter("infernex_gateway_route_skipped_total",
                                                 "Requests for which a router that keeps silent was not asked")),

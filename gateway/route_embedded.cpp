@@ -1,5 +1,7 @@
 #include "gateway/route_embedded.hpp"
 
+#include <random>
+
 #include "gateway/placing.hpp"
 
 namespace infernex::gateway {
@@ -14,7 +16,7 @@ class route_embedded final : public decider {
         predictions_(shared.facts->predicted),
         how_(shared.how.policy),
         newest_(shared.newest_policy),
-        scheduler_(router::make_scheduler(router::spec_of(how_))),
+        scheduler_(router::make_scheduler(router::spec_of(how_), std::random_device{}())),
         by_prediction_(shared.process.metrics.counter(
             "infernex_gateway_decisions_by_prediction_total",
             "Decisions taken here for an engine that should cache more than the index knows")) {}
@@ -50,7 +52,7 @@ class route_embedded final : public decider {
     if (newest == in_use_) return;
     in_use_ = newest;
     how_.config = *newest;
-    scheduler_ = router::make_scheduler(router::spec_of(how_));
+    scheduler_ = router::make_scheduler(router::spec_of(how_), std::random_device{}());
   }
 
   gateway_shared& shared_;

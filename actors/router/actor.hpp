@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <random>
 
 #include "actors/actors.hpp"
 #include "actors/router/metrics.hpp"
@@ -24,7 +25,7 @@ struct router_facts {
         open(engines.board(), how.reservations),
         predicted(how.prediction),
         routed(predicted),
-        places(engines, open, predicted, routed, how.policy),
+        places(engines, open, predicted, routed, how.policy, std::random_device{}()),
         source_id("router/" + process.process),
         epoch(process.epoch),
         metrics(process.metrics) {}

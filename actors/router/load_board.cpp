@@ -55,8 +55,6 @@ std::uint32_t stamp(clock_point at) {
 
 std::uint32_t measured(std::optional<std::uint32_t> value) { return value ? std::min(*value, none - 1) : none; }
 
-}  // namespace
-
 std::uint32_t bits(std::optional<float> value) {
   return value && std::isfinite(*value) ? std::bit_cast<std::uint32_t>(*value) : none;
 }
@@ -64,7 +62,9 @@ std::optional<float> float_of(std::uint32_t word) {
   return word == none ? std::nullopt : std::optional(std::bit_cast<float>(word));
 }
 
-/// Two cache lines: a decision reads every candidate's.
+}  // namespace
+
+/// Three cache lines: a decision reads every candidate's.
 struct alignas(64) load_board::cell {
   owned_value running;  // `none`: not measured
   owned_value waiting;

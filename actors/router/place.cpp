@@ -74,7 +74,7 @@ void describe_left_out(const std::vector<dropped>& engines, std::vector<std::uni
 }  // namespace
 
 placer::placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
-               const policy& how)
+               const policy& how, std::uint64_t seed)
     : engines_(engines),
       topology_(engines.topologies()),
       open_(open),
@@ -83,11 +83,12 @@ placer::placer(fleet& engines, reservation_book& open, prediction_index& predict
       routed_(routed),
       speeds_(engines.board()),
       how_(how),
-      scheduler_(make_scheduler(spec_of(how))) {}
+      seed_(seed),
+      scheduler_(make_scheduler(spec_of(how), seed)) {}
 
 void placer::use(const scheduler_spec& config) {
   how_.config = config;
-  scheduler_ = make_scheduler(spec_of(how_));
+  scheduler_ = make_scheduler(spec_of(how_), seed_);
 }
 
 const topology& placer::present() {

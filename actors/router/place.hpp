@@ -27,7 +27,7 @@ struct match_answer {
 class placer {
  public:
   placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
-         const policy& how);
+         const policy& how, std::uint64_t seed = 1);
 
   /// Places by another configuration from now on. Precondition: it is right.
   void use(const scheduler_spec& config);
@@ -64,6 +64,8 @@ class placer {
   prediction_book& routed_;
   speed_book speeds_;
   policy how_;
+  /// Of chance and turns: replicas must not all do the same.
+  std::uint64_t seed_;
   std::unique_ptr<scheduler> scheduler_;
 };
 

@@ -45,12 +45,14 @@ struct decision_context {
   clock_point now;
   /// Whether the KV index answered; if not, held blocks are unknown, not zero.
   bool index_known;
-  /// Grows by one a decision: what takes turns goes by it.
+  /// Grows by one a decision for this model: what takes turns goes by it.
   std::uint64_t turn;
   random_source& random;
   /// What is chosen at this moment, and who is the other leg's choice so far; null: none yet.
   serving_leg leg = serving_leg::decode;
   const candidate* partner = nullptr;
+  /// Of the decision: no two are equal.
+  std::uint64_t number = 0;
 };
 
 /// A plugin belongs to one scheduler, hence to one thread; it may keep state of its own, of bounded size.
@@ -88,6 +90,8 @@ class picker : public plugin {
   /// Ranks: indices of at most `keep` candidates into `order` (given empty), best first. `totals` has one value each.
   virtual void pick(const decision_context& context, std::span<const candidate> all, std::span<const double> totals,
                     std::size_t keep, std::vector<std::uint32_t>& order) = 0;
+  /// Goes by turns, which is then the reason given.
+  virtual bool in_turn() const { return false; }
 };
 
 /// Makes data for other plugins in the systems it comes from. Here the router has that data anyway, so it does

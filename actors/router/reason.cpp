@@ -54,10 +54,10 @@ void append_reason_for_choice(std::string& out, const choice_facts& facts, const
                               const load_reading& load, std::string_view index_unknown_because) {
   const auto& serving = made.serving.ranked.front();
   const auto& prefills = *made.prefills();
-  const bool by_turn = made.serving.scorers.empty() && !facts.uses_cache;
+  const bool without_scores = made.serving.scorers.empty() && !facts.uses_cache;
   out.append(facts.strategy);
-  if (by_turn) {
-    out.append(": ").append(serving.to->instance).append(" is next of ");
+  if (without_scores) {
+    out.append(": ").append(serving.to->instance).append(facts.in_turn ? " is next of " : ", chosen of ");
     append_number(out, static_cast<long long>(made.serving.candidates));
   } else {
     if (facts.uses_cache && !made.index_used) {
@@ -75,7 +75,7 @@ void append_reason_for_choice(std::string& out, const choice_facts& facts, const
     if (made.index_used || made.by_prediction) append_number(out.append(" of "), facts.blocks).append(" blocks");
   }
   if (&prefills != &serving) out.append(", prefills for ").append(serving.to->instance);
-  if (!by_turn) append_load(out, load);
+  if (!without_scores) append_load(out, load);
 }
 
 }  // namespace infernex::router

@@ -14,13 +14,15 @@ void append_reason_for_none(std::string& out, const model_endpoints& of, std::st
 struct choice_facts {
   std::string_view strategy;
   bool uses_cache;
+  /// The picker goes by turns.
+  bool in_turn;
   std::uint32_t blocks;
 };
 
 /// `kv-aware: engine-2 holds 14 of 20 blocks, kv 31 %, waiting 0, in flight 1`, or
 /// `kv-aware: engine-2 holds 3, predicted 14 of 20 blocks, …`, or
 /// `kv-aware by prediction (the model is not indexed): engine-2 predicted 14 of 20 blocks, …`, or
-/// `round-robin: engine-2 is next of 5`. Precondition: somebody can take it.
+/// `round-robin: engine-2 is next of 5`, or `random: engine-2, chosen of 5`. Precondition: somebody can take it.
 void append_reason_for_choice(std::string& out, const choice_facts& facts, const decision& made,
                               const load_reading& load, std::string_view index_unknown_because);
 

@@ -64,7 +64,10 @@ void fill_overlaps(std::vector<candidate>& rows, const overlaps& cached, std::ui
 struct scheduler::impl final : profile_runner {
   built_scheduler built;
   random_source random;
-  std::uint64_t turn = 0;
+  /// Where turns begin, and how far each model's have come.
+  std::uint64_t first_turn;
+  std::map<std::string, std::uint64_t, std::less<>> turns;
+  std::uint64_t number = 0;
 
   // Of the decision at hand; kept, so that the next one allocates nothing.
   decision out;
@@ -78,8 +81,18 @@ struct scheduler::impl final : profile_runner {
   const built_profile* used[2] = {nullptr, nullptr};
   left_out why;
   bool every_candidate = false;
+  /// How many of the engines left out are so whatever the profile.
+  std::size_t unfit = 0;
 
-  impl(built_scheduler from, std::uint64_t seed) : built(std::move(from)), random(seed) {}
+  impl(built_scheduler from, std::uint64_t seed) : built(std::move(from)), random(seed), first_turn(seed - 1) {}
+
+  std::uint64_t& turn_of(const std::string& model) {
+    constexpr std::size_t most_models = 4'096;
+    const auto known = turns.find(model);
+    if (known != turns.end()) return known->second;
+    if (turns.size() >= most_models) turns.clear();
+    return turns.emplace(model, first_turn).first->second;
+  }
 
   void make_rows(const placement& request, const model_endpoints& model, const load_board& loads, clock_point now) {
     rows.clear();
@@ -135,7 +148,7 @@ struct scheduler::impl final : profile_runner {
       const auto count = all.size();
       f.plugin->apply(*context, all);
       why.filtered += static_cast<std::uint32_t>(count - all.size());
-      if (every_candidate) note_dropped(before, all, f.name);
+      if (every_candidate && which == leg::decode) note_dropped(before, all, f.name);
     }
   }
 
@@ -177,6 +190,10 @@ struct scheduler::impl final : profile_runner {
     auto& all = kept[w];
     context->leg = which;
     context->partner = best(which == leg::decode ? leg::prefill : leg::decode);
+    if (which == leg::decode) {  // a handler may run it again
+      out.left_out_engines.resize(std::min(out.left_out_engines.size(), unfit));
+      why.filtered = why.other_role = 0;
+    }
     apply_filters(*profile, which, group, address, all);
     auto& into = result_of(which);
     used[w] = profile;
@@ -242,12 +259,21 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
     return out;
   }
   const bool looks = s.built.uses_cache && request.blocks != 0;
-  decision_context context{request, *model, now, looks && cached.known, s.turn, s.random};
-  if (!s.every_candidate) ++s.turn;
+  auto& turn = s.turn_of(model->model);
+  decision_context context{request, *model, now, looks && cached.known, turn, s.random};
+  context.number = ++s.number;
+  // An explanation leaves turns and chance as they were.
+  std::optional<random_source> before;
+  if (s.every_candidate)
+    before = s.random;
+  else
+    ++turn;
   s.context = &context;
   s.make_rows(request, *model, loads, now);
+  s.unfit = out.left_out_engines.size();
   if (looks) fill_overlaps(s.rows, cached, request.blocks);
   s.built.handler->handle(context, s);
+  if (before) s.random = *before;
   s.context = nullptr;
   if (out.serving.ranked.empty()) {
     append_reason_for_none(out.reason, *model, request.adapter, s.why);
@@ -264,8 +290,8 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
         s.best(which == profile_runner::leg::decode ? profile_runner::leg::prefill : profile_runner::leg::decode);
     for (auto* p : s.used[w]->members) p->routed(context, *s.chosen[w]);
   }
-  append_reason_for_choice(out.reason, {s.built.name, s.built.uses_cache, request.blocks}, out, s.chosen[0]->load,
-                           cached.known ? std::string_view{} : cached.unknown_because);
+  append_reason_for_choice(out.reason, {s.built.name, s.built.uses_cache, s.used[0]->picker->in_turn(), request.blocks},
+                           out, s.chosen[0]->load, cached.known ? std::string_view{} : cached.unknown_because);
   return out;
 }
 

@@ -113,7 +113,8 @@ struct decision {
 };
 
 /// Decides by the plugins of one configuration. Not thread-safe: each thread has its own, since plugins keep state.
-/// After warm-up a decision allocates nothing.
+/// After warm-up a decision allocates nothing, unless a plugin has to remember something new (a session, a prompt seen
+/// for the first time) or the fleet has changed.
 class scheduler {
  public:
   /// Errors: every mistake of the configuration at once.

@@ -66,12 +66,17 @@ struct builder {
                        [&](const auto& p) { return (p.name.empty() ? p.type : p.name) == name; });
   }
 
-  /// One that the configuration did not name.
-  entry& add_default(std::string_view type) {
-    if (auto* known = find(type)) return *known;
+  /// One that the configuration did not name; null where it gave the name to a plugin of another kind.
+  template <class Plugin>
+  entry* add_default(std::string_view type) {
+    if (auto* known = find(type)) {
+      if (as<Plugin>(known->second)) return known;
+      complain("plugins", "the name \"" + std::string(type) + "\" is that of a plugin which is added by default");
+      return nullptr;
+    }
     static const boost::json::object none;
     make_plugin(*find_plugin_type(type), std::string(type), none, {});
-    return out.plugins.back();
+    return &out.plugins.back();
   }
 
   void add(built_profile& into, entry& from, double weight, const std::string& path) {
@@ -121,7 +126,8 @@ struct builder {
         complain(use_path + ".pluginRef",
                  "no plugin is named \"" + use.plugin + "\"" + did_you_mean(use.plugin, names));
       }
-      if (!made.picker) add(made, add_default("max-score-picker"), 1.0, {});
+      if (!made.picker)
+        if (auto* from = add_default<picker>("max-score-picker")) add(made, *from, 1.0, {});
       out.profiles.push_back(std::move(made));
     }
   }
@@ -132,14 +138,17 @@ struct builder {
         if (out.handler) complain("plugins", "more than one profile handler");
         out.handler = h;
       }
-    if (!out.handler) out.handler = as<profile_handler>(add_default("single-profile-handler").second);
+    if (!out.handler)
+      if (auto* from = add_default<profile_handler>("single-profile-handler"))
+        out.handler = as<profile_handler>(from->second);
+    if (!out.handler) return;
     for (const auto profile : out.handler->profiles())
       if (!out.find(profile))
         complain("schedulingProfiles", "the profile handler wants a profile \"" + std::string(profile) + "\"");
     const auto decider = out.handler->decider_name();
     if (decider.empty()) return;
     auto* from = find(decider);
-    if (!from && find_plugin_type(decider)) from = &add_default(decider);
+    if (!from && find_plugin_type(decider)) from = add_default<disaggregation_decider>(decider);
     if (auto* d = from ? as<disaggregation_decider>(from->second) : nullptr)
       out.handler->use(*d);
     else

@@ -68,11 +68,16 @@ std::optional<speed_result> speed_result_of(const fb::Finished& record) {
 }
 
 void speed_book::routed(std::string_view request_id, const speed_conditions& met, clock_point now) {
-  while (!order_.empty() && order_.size() >= bounds_.max_open) {
-    const auto oldest = std::move(order_.front());
+  const auto live = [&](const due& one) {
+    const auto it = open_.find(one.request_id);
+    return it != open_.end() && it->second.number == one.number;
+  };
+  // Requests that have ended are in the order still, until they are its oldest.
+  while (!order_.empty()) {
+    const bool ended = !live(order_.front());
+    if (!ended && open_.size() < bounds_.max_open && order_.size() < 4 * bounds_.max_open) break;
+    if (!ended) open_.erase(order_.front().request_id);
     order_.pop_front();
-    const auto it = open_.find(oldest.request_id);
-    if (it != open_.end() && it->second.number == oldest.number) open_.erase(it);
   }
   std::string id(request_id);
   order_.push_back({now + bounds_.expiry, id, next_number_});
@@ -91,6 +96,7 @@ void speed_book::learn(const speed_conditions& met, const speed_result& answered
   if (!answered.ttft_ms && !answered.decode_ms) return;
   if (engines_.size() >= bounds_.max_engines && !engines_.contains(met.slot.index)) return;
   auto& of = engines_[met.slot.index];
+  if (of.generation > met.slot.generation) return;  // of the slot's owner before
   if (of.generation != met.slot.generation) of = {met.slot.generation, {}, {}, {}, {}, {}};
   if (answered.ttft_ms) {
     of.ttft.add(static_cast<double>(met.tokens_ahead), *answered.ttft_ms);
@@ -106,7 +112,8 @@ void speed_book::learn(const speed_conditions& met, const speed_result& answered
   learned_speed speed;
   if (const auto line = of.ttft.fit()) {
     speed.ttft_base_ms = static_cast<float>(line->base);
-    speed.prefill_ms_a_token = static_cast<float>(line->slope);
+    // Prompts of one length tell no slope; none is not a slope of 0, with which any queue would cost nothing.
+    if (line->slope > 0) speed.prefill_ms_a_token = static_cast<float>(line->slope);
   }
   if (const auto line = of.tpot.fit()) {
     speed.tpot_base_ms = static_cast<float>(line->base);

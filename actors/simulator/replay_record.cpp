@@ -12,7 +12,7 @@ replay_recorder::replay_recorder(std::string model, limits bounds) : model_(std:
 void replay_recorder::query(const fb::RouteQuery& message, clock_point now) {
   expire(now);
   const auto* items = message.items();
-  if (!items) return;
+  if (!items || message.explain()) return;  // nobody sends what was only explained
   if (model_.empty()) model_ = text(message.model());
   if (text(message.model()) != model_) {
     counts_.other_model += items->size();

@@ -144,15 +144,15 @@ class EmbeddedRouter(unittest.TestCase):
                 await_fleet(stack)
                 decision = lambda: client.chat(stack.url, max_tokens=1).headers["x-infernex-decision"]
                 reloads = lambda result: metric(stack.url, "infernex_gateway_config_reloads_total", result=result)
-                self.assertNotIn("is next of", decision())
+                self.assertNotIn("chosen of", decision())
                 replace(picker, RANDOM)
                 wait_until(lambda: reloads("applied") == 1, 10, "the new policy")
                 # Whichever thread takes it.
                 for _ in range(8):
-                    self.assertRegex(decision(), r"^picker\.yaml: engine-\d is next of [123]")
+                    self.assertRegex(decision(), r"^picker\.yaml: engine-\d, chosen of [123]")
                 replace(picker, RANDOM.replace("random", "rnadom"))
                 wait_until(lambda: reloads("refused") == 1, 10, "the wrong policy's refusal")
-                self.assertRegex(decision(), r"^picker\.yaml: engine-\d is next of [123]")
+                self.assertRegex(decision(), r"^picker\.yaml: engine-\d, chosen of [123]")
 
 
 if __name__ == "__main__":

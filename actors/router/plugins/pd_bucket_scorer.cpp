@@ -184,7 +184,7 @@ class pd_bucket final : public scorer {
         return !fits(context, c) && !(busy && in_next(c) && c.load.prefill_tokens < best);
       });
     } else if (combined_ && !context.partner && somebody_does_both(context)) {
-      left_to_both_ = context.turn;
+      left_to_both_ = context.number;
       kept.clear();
     } else if (next != ~std::uint64_t{0}) {
       std::erase_if(kept, [&](const candidate& c) { return !in_next(c); });
@@ -195,7 +195,7 @@ class pd_bucket final : public scorer {
 
   void choose_answering(const decision_context& context, std::vector<candidate>& kept) {
     if (context.partner) return;
-    if (left_to_both_ == context.turn)
+    if (left_to_both_ == context.number)
       std::erase_if(kept, [&](const candidate& c) { return words_.role(*c.to) != pd_role::aggregated; });
     else if (!learns())
       std::erase_if(kept,

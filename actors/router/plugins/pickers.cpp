@@ -49,6 +49,7 @@ class round_robin final : public picker {
     for (std::size_t n = 0; n < std::min(keep, all.size()); ++n)
       order.push_back(static_cast<std::uint32_t>((context.turn + n) % all.size()));
   }
+  bool in_turn() const override { return true; }
 };
 
 }  // namespace

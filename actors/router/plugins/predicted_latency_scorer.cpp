@@ -8,7 +8,7 @@ namespace {
 /// A cost in milliseconds, the least is best: the predicted time to first token, plus what its answer's tokens would
 /// take here, plus what it would cost those that are answered here already.
 ///
-///   ttft   = base + ms_a_token * (tokens to prefill ahead of it + its own that are not cached) + wait for KV blocks
+///   ttft   = ms_a_token * (tokens to prefill ahead of it + its own that are not cached) + wait for KV blocks
 ///   tpot   = base + ms_a_block * (KV blocks in use + its own)
 ///   wait   = blocks too many / blocks that become free in a millisecond
 ///   cost   = ttft + decodeWeight * output tokens * tpot + othersWeight * requests * (what its prefill delays them)

@@ -146,5 +146,31 @@ TEST_CASE("mistakes of a configuration come all at once, each with its place and
   CHECK(problems.size() == 7);
 }
 
+TEST_CASE("a plugin by the name of one that is added by default is refused, not used as such") {
+  for (const auto* name : {"single-profile-handler", "max-score-picker"}) {
+    scheduler_spec spec;
+    spec.plugins = {{name, "queue-scorer", {}}};
+    spec.profiles = {{"default", {{name}}}};
+    std::vector<spec_problem> problems;
+    CHECK_FALSE(scheduler::make(spec, problems));
+    REQUIRE_FALSE(problems.empty());
+    CHECK(problems[0].message.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("turns are kept model by model, and begin where the seed says") {
+  mixed_fleet a(false), b(false);
+  b.of.model = "other";
+  const auto one = make_scheduler(spec_of({.strategy = "round-robin"}), 1);
+  const auto two = make_scheduler(spec_of({.strategy = "round-robin"}), 2);
+  std::string order;
+  for (int i = 0; i < 4; ++i) {
+    order += a.decide(*one).serving.ranked.front().to->instance;
+    order += b.decide(*one).serving.ranked.front().to->instance;
+  }
+  CHECK(order == "e0e0e1e1e0e0e1e1");
+  CHECK(a.decide(*two).serving.ranked.front().to->instance == "e1");
+}
+
 }  // namespace
 }  // namespace infernex::router

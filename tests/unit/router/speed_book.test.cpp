@@ -63,6 +63,22 @@ TEST_CASE("what was learned is on the board, for the slot's present owner only")
   CHECK_FALSE(board.read(next, now).speed.ttft_ms);
 }
 
+TEST_CASE("prompts of one length teach no slope, and what is late of an owner before harms nobody") {
+  load_board board(4);
+  speed_book speeds(board);
+  const auto first = *board.acquire();
+  for (int i = 0; i < 6; ++i) speeds.learn({first, 1'000, 10}, {50.0, 99.0, 100});
+  CHECK(board.read(first, now).speed.ttft_ms);
+  CHECK_FALSE(board.read(first, now).speed.prefill_ms_a_token);
+  board.release(first);
+  const auto second = *board.acquire();
+  REQUIRE(second.index == first.index);
+  for (std::uint32_t i = 1; i <= 5; ++i) speeds.learn({second, i * 1'000, 10}, {i * 50.0, 99.0, 100});
+  speeds.learn({first, 9'000, 10}, {1.0, 99.0, 100});
+  speeds.learn({second, 6'000, 10}, {300.0, 99.0, 100});
+  CHECK(board.read(second, now).speed.prefill_ms_a_token.value() == doctest::Approx(0.05));
+}
+
 TEST_CASE("conditions of routed requests wait for their result, in bounds") {
   load_board board(4);
   speed_book speeds(board, {2, 1'000ms, 4});
