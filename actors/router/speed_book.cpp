@@ -97,7 +97,10 @@ void speed_book::learn(const speed_conditions& met, const speed_result& answered
   if (engines_.size() >= bounds_.max_engines && !engines_.contains(met.slot.index)) return;
   auto& of = engines_[met.slot.index];
   if (of.generation > met.slot.generation) return;  // of the slot's owner before
-  if (of.generation != met.slot.generation) of = {met.slot.generation, {}, {}, {}, {}, {}};
+  if (of.generation != met.slot.generation) {
+    of = engine();
+    of.generation = met.slot.generation;
+  }
   if (answered.ttft_ms) {
     of.ttft.add(static_cast<double>(met.tokens_ahead), *answered.ttft_ms);
     fade(of.mean_ttft, *answered.ttft_ms);

@@ -161,8 +161,10 @@ TEST_CASE("a plugin by the name of one that is added by default is refused, not 
 TEST_CASE("turns are kept model by model, and begin where the seed says") {
   mixed_fleet a(false), b(false);
   b.of.model = "other";
-  const auto one = make_scheduler(spec_of({.strategy = "round-robin"}), 1);
-  const auto two = make_scheduler(spec_of({.strategy = "round-robin"}), 2);
+  policy turns;
+  turns.strategy = "round-robin";
+  const auto one = make_scheduler(spec_of(turns), 1);
+  const auto two = make_scheduler(spec_of(turns), 2);
   std::string order;
   for (int i = 0; i < 4; ++i) {
     order += a.decide(*one).serving.ranked.front().to->instance;
