@@ -50,19 +50,24 @@ struct named_policy {
 };
 
 /// The only place that knows policies by their names: a strategy's, or `configured` for what the configuration says.
-result<named_policy> find_policy(const std::string& name, const router::settings& routing) {
-  if (name == configured) return named_policy{name, simulator::router_policy(routing.policy, routing.prediction)};
-  std::vector<std::string> known{"oracle"};
-  for (const auto strategy : router::strategies()) {
-    known.emplace_back(strategy);
-    if (strategy != name) continue;
-    auto how = routing.policy;
+/// `apart`: for prefill and decode engines.
+result<named_policy> find_policy(const std::string& name, const router::settings& routing, bool apart) {
+  if (name == "oracle") return named_policy{name, simulator::oracle_policy()};
+  auto how = routing.policy;
+  if (name != configured) {
+    std::vector<std::string> known{"oracle"};
+    for (const auto strategy : router::strategies()) known.emplace_back(strategy);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return error{errc::invalid_config, "--policy " + name + ": no such strategy" + router::did_you_mean(name, known)};
     how.strategy = name;
     how.config.reset();
-    return named_policy{name, simulator::router_policy(how, routing.prediction)};
   }
-  if (name == "oracle") return named_policy{name, simulator::oracle_policy()};
-  return error{errc::invalid_config, "--policy " + name + ": no such strategy" + router::did_you_mean(name, known)};
+  const bool fits = router::disaggregates(how) == apart;
+  if (!fits)
+    return error{errc::invalid_config, "--policy " + name + ": is for " +
+                                           (apart ? "engines that do both, not for prefill and decode apart"
+                                                  : "prefill and decode engines apart: --prefill N --decode M")};
+  return named_policy{name, simulator::router_policy(how, routing.prediction)};
 }
 
 /// On a terminal only; redrawn ten times a second.
@@ -197,9 +202,11 @@ int replay(replay_command how, const node_settings& node) {
   if (const auto problem = simulator::replay_world::check(on.world, requests.block_tokens())) return fail(*problem);
 
   std::vector<named_policy> policies;
-  if (how.policies.empty()) how.policies.emplace_back(configured);
+  const bool apart = how.fleet.prefill != 0;
+  if (how.policies.empty())
+    how.policies.emplace_back(apart && !node.router.policy.config ? std::string_view("infernex-pd") : configured);
   for (const auto& name : how.policies) {
-    auto policy = find_policy(name, node.router);
+    auto policy = find_policy(name, node.router, apart);
     if (!policy) return fail(policy.failure());
     policies.push_back(*std::move(policy));
   }
@@ -249,7 +256,8 @@ void add_replay(CLI::App& app, action& chosen) {
   command->add_option("--trace", options->trace, "Mooncake's JSONL, or what `infernex record` wrote")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("--policy", options->policies, "Policy (repeat to compare); default: router.policy.strategy");
+  command->add_option("--policy", options->policies,
+                      "Policy (repeat to compare); default: router.policy, or infernex-pd");
   add_fleet_options(*command, *options);
   auto* speed = command->add_option("--speed", options->speed, "2: requests arrive twice as fast as in the trace")
                     ->check(CLI::Range(1e-6, 1e6))

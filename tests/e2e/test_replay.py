@@ -145,7 +145,7 @@ class Replaying(WithFolder):
         done = run("replay", "--trace", self.trace, "--engines", 2, "--loads", "0.5,0.9", "--minutes", 2, "--plot", plot)
         self.assertEqual(done.returncode, 0, done.stderr)
         full = float(re.search(r"full load: ([\d.]+) requests/s", done.stderr).group(1))
-        rows = [line.split() for line in done.stdout.splitlines() if line.startswith("kv-aware")]
+        rows = [line.split() for line in done.stdout.splitlines() if line.startswith("configured")]
         self.assertEqual([row[1] for row in rows], ["50.0", "90.0"])
         for row in rows:
             self.assertAlmostEqual(float(row[2]), full * float(row[1]) / 100, delta=0.02 * full)
@@ -164,7 +164,10 @@ class Replaying(WithFolder):
         self.assertIn("1 prefill + 2 decode engines", done.stdout)
 
     def test_mistakes_are_named(self):
-        for arguments, expected in ((["--policy", "best"], "one of round-robin, least-load, kv-aware"),
+        for arguments, expected in ((["--policy", "best"], "--policy best: no such strategy"),
+                                    (["--policy", "kv-awere"], 'did you mean "kv-aware"?'),
+                                    (["--policy", "pd-bucket"], "is for prefill and decode engines apart"),
+                                    (["--prefill", 1, "--decode", 2, "--policy", "kv-aware"], "engines that do both"),
                                     (["--fail", "7@1"], "--fail 7@1: ENGINE@SECONDS, engines are 0..3"),
                                     (["--plot", self.folder / "no" / "plot"], "cannot be written")):
             with self.subTest(arguments=arguments):

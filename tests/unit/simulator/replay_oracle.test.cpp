@@ -124,7 +124,9 @@ TEST_CASE("the oracle places prefill and decode apart, and both kinds of engines
   const auto requests = busy_trace(300, 60);
   const auto apart = play(settings, requests, oracle_policy());
   CHECK(apart.completed == 300);
-  CHECK(apart.ttft->mean < play(settings, requests, router_policy(router::policy{})).ttft->mean);
+  router::policy by_chance;
+  by_chance.strategy = "random-pd";
+  CHECK(apart.ttft->mean < play(settings, requests, router_policy(by_chance)).ttft->mean);
   settings.engines.push_back(member());
   const auto mixed_fleet = play(settings, requests, oracle_policy());
   CHECK(mixed_fleet.completed == 300);

@@ -280,7 +280,8 @@ TEST_CASE("the router sends a known prefix where it is cached, spreads the rest,
   settings.engines.push_back(member(replay_role::decode));
   settings.gateways = 4;
   settings.routers = 2;
-  const auto apart = play(settings, requests, router_policy(router::policy{}));
+  how.strategy = "infernex-pd";
+  const auto apart = play(settings, requests, router_policy(how));
   CHECK(apart.completed == 400);
-  CHECK(apart.ttft->mean == play(settings, requests, router_policy(router::policy{})).ttft->mean);
+  CHECK(apart.ttft->mean == play(settings, requests, router_policy(how)).ttft->mean);
 }
