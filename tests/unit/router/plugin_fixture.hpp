@@ -65,7 +65,8 @@ struct plugin_bench {
   /// Engines that were added but are no longer in `all` are still the model's.
   decision_context context() {
     model.endpoints.assign(endpoints.begin(), endpoints.end());
-    return {request, model, now, true, turn++, random, leg, partner};
+    const auto number = turn++;
+    return {request, model, now, true, number, random, leg, partner, number};
   }
 
   std::vector<double> score(scorer& by) {

@@ -53,7 +53,7 @@ struct fixed_policy : replay_policy {
     std::vector<double> reports;
     std::map<std::uint64_t, int> placed;
   };
-  fixed_policy(replay_choice to, log& into) : choice(to), into(into) {}
+  fixed_policy(replay_choice to, log& tells) : choice(to), into(tells) {}
   void engine_up(std::uint32_t, double) override {}
   void engine_down(std::uint32_t down, double) override {
     if (down == choice.engine) choice.engine = down + 1;
