@@ -10,9 +10,13 @@
 #include "messages/generated/kv_match_reply_bfbs_generated.h"
 #include "messages/generated/kv_snapshot_chunk_bfbs_generated.h"
 #include "messages/generated/kv_snapshot_request_bfbs_generated.h"
+#include "messages/generated/pd_control_bfbs_generated.h"
+#include "messages/generated/pd_control_reply_bfbs_generated.h"
+#include "messages/generated/pd_state_bfbs_generated.h"
 #include "messages/generated/request_life_bfbs_generated.h"
 #include "messages/generated/route_decision_bfbs_generated.h"
 #include "messages/generated/route_query_bfbs_generated.h"
+#include "messages/generated/router_announce_bfbs_generated.h"
 
 namespace infernex {
 

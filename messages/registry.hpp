@@ -12,9 +12,13 @@
 #include "messages/generated/kv_match_reply_generated.h"
 #include "messages/generated/kv_snapshot_chunk_generated.h"
 #include "messages/generated/kv_snapshot_request_generated.h"
+#include "messages/generated/pd_control_generated.h"
+#include "messages/generated/pd_control_reply_generated.h"
+#include "messages/generated/pd_state_generated.h"
 #include "messages/generated/request_life_generated.h"
 #include "messages/generated/route_decision_generated.h"
 #include "messages/generated/route_query_generated.h"
+#include "messages/generated/router_announce_generated.h"
 
 namespace infernex {
 
@@ -34,7 +38,8 @@ struct message_traits;
 // clang-format off
 #define INFERNEX_EVERY_ROOT_TABLE(X)                                                                             \
   X(AnnounceRequest) X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk)          \
-  X(KvMatchQuery) X(KvMatchReply) X(RouteQuery) X(RouteDecision) X(RequestLife)
+  X(KvMatchQuery) X(KvMatchReply) X(RouteQuery) X(RouteDecision) X(RequestLife) X(RouterAnnounce)     \
+  X(PdState) X(PdControl) X(PdControlReply)
 // clang-format on
 INFERNEX_EVERY_ROOT_TABLE(INFERNEX_ROOT_TABLE)
 #undef INFERNEX_ROOT_TABLE

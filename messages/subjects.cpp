@@ -79,22 +79,36 @@ INFERNEX_PER_ENGINE(kv_delta, "kv", "delta", KvDelta)
 INFERNEX_PER_ENGINE(kv_snapshot, "kv", "snapshot", KvSnapshotRequest)
 #undef INFERNEX_PER_ENGINE
 
-#define INFERNEX_PER_MODEL(method, area, leaf, Table)                 \
-  subject<fb::Table> subjects::method(std::string_view model) const { \
-    return {join(prefix_, area, escape_token(model), {}, leaf)};      \
+// One token after the area: a model, a router or a PD group.
+#define INFERNEX_PER_NAME(method, area, leaf, Table)                 \
+  subject<fb::Table> subjects::method(std::string_view name) const { \
+    return {join(prefix_, area, escape_token(name), {}, leaf)};      \
   }
 
-INFERNEX_PER_MODEL(kv_match, "kv", "match", KvMatchQuery)
-INFERNEX_PER_MODEL(route_query, "route", "query", RouteQuery)
-INFERNEX_PER_MODEL(route_decision, "route", "decision", RouteDecision)
-INFERNEX_PER_MODEL(request_life, "request", "life", RequestLife)
-#undef INFERNEX_PER_MODEL
+INFERNEX_PER_NAME(kv_match, "kv", "match", KvMatchQuery)
+INFERNEX_PER_NAME(route_query, "route", "query", RouteQuery)
+INFERNEX_PER_NAME(route_decision, "route", "decision", RouteDecision)
+INFERNEX_PER_NAME(request_life, "request", "life", RequestLife)
+INFERNEX_PER_NAME(router_announce, "router", "announce", RouterAnnounce)
+INFERNEX_PER_NAME(pd_state, "pd", "state", PdState)
+INFERNEX_PER_NAME(pd_control, "pd", "control", PdControl)
+#undef INFERNEX_PER_NAME
 
 subject<fb::AnnounceRequest> subjects::announce_request() const {
   return {join(prefix_, "engine", {}, {}, "announce-request")};
 }
 subject<fb::KvMatchQuery> subjects::any_kv_match() const { return {join(prefix_, "kv", "*", {}, "match")}; }
 subject<fb::RouteQuery> subjects::any_route_query() const { return {join(prefix_, "route", "*", {}, "query")}; }
+subject<fb::RouteQuery> subjects::route_query_of(std::string_view model, std::string_view router) const {
+  return {join(prefix_, "route", escape_token(model), escape_token(router), "query")};
+}
+subject<fb::RouteQuery> subjects::any_route_query_of(std::string_view router) const {
+  return {join(prefix_, "route", "*", escape_token(router), "query")};
+}
+subject<fb::RouterAnnounce> subjects::any_router_announce() const {
+  return {join(prefix_, "router", "*", {}, "announce")};
+}
+subject<fb::PdState> subjects::any_pd_state() const { return {join(prefix_, "pd", "*", {}, "state")}; }
 subject<fb::RequestLife> subjects::any_request_life() const { return {join(prefix_, "request", "*", {}, "life")}; }
 
 result<subject_names> subjects::parse(std::string_view name) const {

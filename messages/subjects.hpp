@@ -57,11 +57,23 @@ class subjects {
   /// gateway, anyone -> router, request/reply, queue group `router`.
   subject<fb::RouteQuery> route_query(std::string_view model) const;
   subject<fb::RouteQuery> any_route_query() const;
+  /// The same, for one router; it subscribes for all models. Router names are in RouterAnnounce.
+  subject<fb::RouteQuery> route_query_of(std::string_view model, std::string_view router) const;
+  subject<fb::RouteQuery> any_route_query_of(std::string_view router) const;
+  /// router -> gateways, every second.
+  subject<fb::RouterAnnounce> router_announce(std::string_view router) const;
+  subject<fb::RouterAnnounce> any_router_announce() const;
   /// router -> watchers.
   subject<fb::RouteDecision> route_decision(std::string_view model) const;
   /// gateway -> routers.
   subject<fb::RequestLife> request_life(std::string_view model) const;
   subject<fb::RequestLife> any_request_life() const;
+
+  /// PD-group proxy -> routers, operators.
+  subject<fb::PdState> pd_state(std::string_view group) const;
+  subject<fb::PdState> any_pd_state() const;
+  /// operator -> PD-group proxy, request/reply.
+  subject<fb::PdControl> pd_control(std::string_view group) const;
 
   /// Model and instance of a concrete subject of this prefix (instance empty where the subject has none).
   /// Errors: malformed_subject.

@@ -38,6 +38,11 @@ TEST_CASE("subjects carry the prefix and parse back") {
   CHECK(names.any_kv_delta().name == "site7.ix.kv.*.*.delta");
   CHECK(names.any_route_query().name == "site7.ix.route.*.query");
 
+  CHECK(names.route_query_of("m/x", "r.1").name == "site7.ix.route.m_2Fx.r_2E1.query");
+  CHECK(names.any_route_query_of("r").name == "site7.ix.route.*.r.query");
+  CHECK(names.router_announce("r").name == "site7.ix.router.r.announce");
+  CHECK(names.pd_control("g 1").name == "site7.ix.pd.g_201.control");
+
   CHECK(names.announce_request().name == "site7.ix.engine.announce-request");
 
   const auto engine = names.parse(names.load("m/x", "e.1").name);

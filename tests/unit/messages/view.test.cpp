@@ -103,7 +103,7 @@ TEST_CASE("every root table is registered once") {
     for (auto other : seen) CHECK(other != row.identifier);
     seen.push_back(row.identifier);
   }
-  CHECK(seen.size() == 11);
+  CHECK(seen.size() == 15);
 }
 
 TEST_CASE("a chunk's owner lives as long as its last copy") {
