@@ -2,7 +2,7 @@
 
 #include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
-#include "actors/runtime/metrics.hpp"
+#include "gateway/metrics.hpp"
 
 namespace infernex::gateway {
 namespace {
@@ -11,14 +11,7 @@ constexpr std::chrono::milliseconds heartbeat{1'000};
 
 struct gateway_state {
   std::shared_ptr<gateway_facts> facts;
-  prometheus::Counter* facts_refused = nullptr;
-  prometheus::Counter* life_dropped = nullptr;
-  prometheus::Counter* parity_evicted = nullptr;
-  prometheus::Gauge* predictions = nullptr;
-  prometheus::Gauge* prediction_bytes = nullptr;
-  prometheus::Counter* predictions_evicted = nullptr;
-  prometheus::Counter* predictions_expired = nullptr;
-  prometheus::Counter* predictions_shed = nullptr;
+  std::optional<fact_metrics> metrics;
   bus* messages = nullptr;
   std::chrono::milliseconds life_interval{20};
   /// When the next regular tick is due, and whether an earlier one is under way for fresh totals.
@@ -62,13 +55,8 @@ void tend_predictions(gateway_facts& facts, clock_point now) {
   facts.routed.expire(now);
 }
 
-void show_predictions(gateway_state& s) {
-  const auto count = s.facts->predicted.count();
-  s.predictions->Set(static_cast<double>(count.entries));
-  s.prediction_bytes->Set(static_cast<double>(count.bytes + s.facts->routed.bytes()));
-  catch_up(*s.predictions_evicted, static_cast<double>(count.evicted));
-  catch_up(*s.predictions_expired, static_cast<double>(count.expired));
-  catch_up(*s.predictions_shed, static_cast<double>(count.shed + s.facts->routed.shed()));
+void show_routers(gateway_facts& facts) {
+  facts.router_names.publish(std::make_shared<const std::vector<std::string>>(facts.routers.names()));
 }
 
 void on_events(gateway_pointer self) {
@@ -89,10 +77,8 @@ void on_tick(gateway_pointer self) {
   publish_life(*s.facts, *s.messages, regular, now);
   if (!regular) return;
   tell(s.facts->fleet.on_tick(now));
-  catch_up(*s.facts_refused, static_cast<double>(s.facts->fleet.refused()));
-  catch_up(*s.life_dropped, static_cast<double>(s.facts->requests.dropped() + s.facts->inbox.dropped()));
-  catch_up(*s.parity_evicted, static_cast<double>(s.facts->cached_tokens.evicted()));
-  show_predictions(s);
+  if (s.facts->routers.expire(now)) show_routers(*s.facts);
+  s.metrics->show(*s.facts);
   s.next_heartbeat = now + heartbeat;
   self->delayed_send(self, heartbeat, tick{});
 }
@@ -100,20 +86,7 @@ void on_tick(gateway_pointer self) {
 gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_facts> facts, bus* messages,
                                  metrics_registry* metrics, std::chrono::milliseconds life_interval) {
   auto& s = self->state;
-  s.facts_refused =
-      &metrics->counter("infernex_gateway_facts_refused_total", "Announcements and totals refused for a bound");
-  s.life_dropped = &metrics->counter("infernex_gateway_life_dropped_total",
-                                     "Records and changes left out of life messages for a bound");
-  s.parity_evicted = &metrics->counter("infernex_gateway_parity_evicted_total",
-                                       "Engines whose cached tokens' drift was forgotten for a bound");
-  s.predictions = &metrics->gauge("infernex_gateway_predicted_blocks", "Blocks predicted in engines' caches");
-  s.prediction_bytes = &metrics->gauge("infernex_gateway_prediction_bytes", "Memory of predictions");
-  s.predictions_evicted =
-      &metrics->counter("infernex_gateway_predictions_evicted_total", "Predictions that made room for later ones");
-  s.predictions_expired =
-      &metrics->counter("infernex_gateway_predictions_expired_total", "Predictions that outlived their time");
-  s.predictions_shed = &metrics->counter("infernex_gateway_predictions_shed_total",
-                                         "Predictions that found no room, and requests they can no longer follow");
+  s.metrics.emplace(*metrics);
   s.facts = std::move(facts);
   s.messages = messages;
   s.life_interval = life_interval;
@@ -121,6 +94,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
   listen(self, messages->names().any_announce(), lane::rpc);
   listen(self, messages->names().any_load(), lane::stream);
   listen(self, messages->names().any_request_life(), lane::stream);
+  listen(self, messages->names().any_router_announce(), lane::rpc);
   auto me = caf::actor_cast<gateway_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
   self->delayed_send(self, heartbeat, tick{});
@@ -136,6 +110,13 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
       [self](const inbound<fb::RequestLife>& m) {
         auto& f = *self->state.facts;
         f.fleet.on_life(*m.message, m.received_at, f.requests.source());
+      },
+      [self](const inbound<fb::RouterAnnounce>& m) {
+        auto& f = *self->state.facts;
+        const auto* from = m.message->origin();
+        if (f.routers.on_announce(text(m.message->router()), from ? from->epoch() : 0, m.message->leaving(),
+                                  m.received_at))
+          show_routers(f);
       },
       [self](life_waiting) { on_events(self); },
       [self](const bus_changed& change) {

@@ -9,6 +9,7 @@
 #include "actors/runtime/role.hpp"
 #include "gateway/life_inbox.hpp"
 #include "gateway/parity.hpp"
+#include "gateway/router_list.hpp"
 #include "gateway/settings.hpp"
 
 namespace infernex::gateway {
@@ -27,6 +28,9 @@ struct gateway_facts {
   router::fleet fleet;
   life requests;
   life_inbox inbox;
+  router_list routers;
+  /// Their names, for the I/O threads; null: nobody was there yet.
+  published<std::vector<std::string>> router_names;
   /// Of decisions taken here (`router: embedded`).
   router::prediction_index predicted;
   router::prediction_book routed;

@@ -1,5 +1,7 @@
 #include "gateway/metrics.hpp"
 
+#include "gateway/actor.hpp"
+
 namespace infernex::gateway {
 
 namespace {
@@ -45,6 +47,36 @@ prometheus::Counter& gateway_metrics::tokenized(std::string_view by) {
                                  {{"by", std::string(by)}});
   by_way_.emplace(by, &made);
   return made;
+}
+
+fact_metrics::fact_metrics(metrics_registry& registry)
+    : facts_refused_(
+          registry.counter("infernex_gateway_facts_refused_total", "Announcements and totals refused for a bound")),
+      life_dropped_(registry.counter("infernex_gateway_life_dropped_total",
+                                     "Records and changes left out of life messages for a bound")),
+      parity_evicted_(registry.counter("infernex_gateway_parity_evicted_total",
+                                       "Engines whose cached tokens' drift was forgotten for a bound")),
+      routers_(registry.gauge("infernex_gateway_routers", "Routers that can be asked by name")),
+      predictions_(registry.gauge("infernex_gateway_predicted_blocks", "Blocks predicted in engines' caches")),
+      prediction_bytes_(registry.gauge("infernex_gateway_prediction_bytes", "Memory of predictions")),
+      predictions_evicted_(
+          registry.counter("infernex_gateway_predictions_evicted_total", "Predictions that made room for later ones")),
+      predictions_expired_(
+          registry.counter("infernex_gateway_predictions_expired_total", "Predictions that outlived their time")),
+      predictions_shed_(registry.counter("infernex_gateway_predictions_shed_total",
+                                         "Predictions that found no room, and requests they can no longer follow")) {}
+
+void fact_metrics::show(const gateway_facts& facts) {
+  catch_up(facts_refused_, static_cast<double>(facts.fleet.refused() + facts.routers.refused()));
+  catch_up(life_dropped_, static_cast<double>(facts.requests.dropped() + facts.inbox.dropped()));
+  catch_up(parity_evicted_, static_cast<double>(facts.cached_tokens.evicted()));
+  routers_.Set(static_cast<double>(facts.routers.names().size()));
+  const auto count = facts.predicted.count();
+  predictions_.Set(static_cast<double>(count.entries));
+  prediction_bytes_.Set(static_cast<double>(count.bytes + facts.routed.bytes()));
+  catch_up(predictions_evicted_, static_cast<double>(count.evicted));
+  catch_up(predictions_expired_, static_cast<double>(count.expired));
+  catch_up(predictions_shed_, static_cast<double>(count.shed + facts.routed.shed()));
 }
 
 }  // namespace infernex::gateway

@@ -38,4 +38,24 @@ class gateway_metrics {
   std::map<std::string, prometheus::Counter*, std::less<>> by_way_;
 };
 
+struct gateway_facts;
+
+/// What the actor shows of its facts.
+class fact_metrics {
+ public:
+  explicit fact_metrics(metrics_registry& registry);
+  void show(const gateway_facts& facts);
+
+ private:
+  prometheus::Counter& facts_refused_;
+  prometheus::Counter& life_dropped_;
+  prometheus::Counter& parity_evicted_;
+  prometheus::Gauge& routers_;
+  prometheus::Gauge& predictions_;
+  prometheus::Gauge& prediction_bytes_;
+  prometheus::Counter& predictions_evicted_;
+  prometheus::Counter& predictions_expired_;
+  prometheus::Counter& predictions_shed_;
+};
+
 }  // namespace infernex::gateway

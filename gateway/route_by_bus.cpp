@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t max_items = 64;
 constexpr std::size_t max_bytes = 768 << 10;
+/// A router that did not answer is not asked by name for so long. It has ended, or hangs: either way its announcements
+/// stop, but are remembered for a while.
+constexpr std::chrono::seconds forget_gone_after{5};
 
 /// One request that waits for a router. The bus may hold it longer than the request lives: nothing is touched
 /// once it is abandoned.
@@ -76,6 +79,7 @@ class route_by_bus final : public decider {
         door_(std::make_shared<door>(worker.context())),
         without_router_(router::make_scheduler(router::spec_without_cache(shared.how.policy), std::random_device{}())),
         breaker_(shared.how.breaker, shared.how.route_timeout),
+        routers_(shared.facts->router_names),
         skipped_(shared.process.metrics.counter("infernex_gateway_route_skipped_total",
                                                 "Requests for which a router that keeps silent was not asked")),
         pauses_(shared.process.metrics.counter("infernex_gateway_route_pauses_total",
@@ -88,6 +92,9 @@ class route_by_bus final : public decider {
  private:
   void flush();
   void send(const std::string& model, pending_batch batch);
+  /// The router that is to be asked by name; null: whichever takes the query.
+  const std::string* router_of(const std::string& model);
+  void ask_anyone(const std::string& model, const flatbuffers::DetachedBuffer& query, pending_batch batch);
   std::string why_not(const result<choice>& answer) const;
   http::task<std::optional<result<choice>>> ask(const route_request& request, waiter& wake, router_breaker::leave with);
   void learn(const result<choice>& answer, router_breaker::leave with);
@@ -100,6 +107,10 @@ class route_by_bus final : public decider {
   /// Decides where no router does.
   std::unique_ptr<router::scheduler> without_router_;
   router_breaker breaker_;
+  published<std::vector<std::string>>::reader routers_;
+  /// The router that was last found to be gone, and until when it is not asked by name.
+  std::string gone_;
+  router::clock_point gone_until_;
   prometheus::Counter& skipped_;
   prometheus::Counter& pauses_;
 };
@@ -193,8 +204,36 @@ void route_by_bus::flush() {
 void route_by_bus::send(const std::string& model, pending_batch batch) {
   std::vector<const route_request*> items;
   for (const auto& pending : batch) items.push_back(pending->request);
+  const auto query = std::make_shared<const flatbuffers::DetachedBuffer>(
+      encode_route_query(shared_.source, shared_.process.epoch, ++shared_.queries, model, items));
+  const auto* router = router_of(model);
+  if (!router) return ask_anyone(model, *query, std::move(batch));
+  shared_.process.messages.request<fb::RouteDecision>(
+      shared_.process.messages.names().route_query_of(model, *router), *query, shared_.how.route_timeout,
+      [this, way = door_, name = *router, model, query,
+       batch = std::move(batch)](result<view<fb::RouteDecision>>&& answer) {
+        way->post([this, name, model, query, batch, answer = std::move(answer)] {
+          const auto why = answer ? errc::none : answer.failure().code;
+          if (why == errc::unreachable || why == errc::timed_out) {
+            gone_ = name;
+            gone_until_ = std::chrono::steady_clock::now() + forget_gone_after;
+          }
+          // Nobody has it: there is time left to ask another.
+          if (why == errc::unreachable) return ask_anyone(model, *query, batch);
+          deliver(batch, answer);
+        });
+      });
+}
+
+const std::string* route_by_bus::router_of(const std::string& model) {
+  const auto* routers = shared_.how.router_affinity ? routers_.get() : nullptr;
+  if (!routers) return nullptr;
+  if (!gone_.empty() && std::chrono::steady_clock::now() >= gone_until_) gone_.clear();
+  return router_for(*routers, model, gone_);
+}
+
+void route_by_bus::ask_anyone(const std::string& model, const flatbuffers::DetachedBuffer& query, pending_batch batch) {
   auto& bus = shared_.process.messages;
-  const auto query = encode_route_query(shared_.source, shared_.process.epoch, ++shared_.queries, model, items);
   bus.request<fb::RouteDecision>(bus.names().route_query(model), query, shared_.how.route_timeout,
                                  [way = door_, batch = std::move(batch)](result<view<fb::RouteDecision>>&& answer) {
                                    way->post([batch, answer = std::move(answer)] { deliver(batch, answer); });

@@ -45,6 +45,8 @@ struct settings {
   std::uint64_t max_answer_bytes = 64ULL << 20;
 
   router_mode router = router_mode::bus;
+  /// Ask the same router for all requests of a model (the others take over when it goes), not whichever is free.
+  bool router_affinity = true;
   /// How long a router on the bus may take before the gateway decides by load only.
   std::chrono::milliseconds route_timeout{300};
   /// When a router that keeps silent is no longer asked.

@@ -105,6 +105,7 @@ subject<fb::RouteQuery> subjects::route_query_of(std::string_view model, std::st
 subject<fb::RouteQuery> subjects::any_route_query_of(std::string_view router) const {
   return {join(prefix_, "route", "*", escape_token(router), "query")};
 }
+subject<fb::RouteQuery> subjects::any_route_query_of_any() const { return {join(prefix_, "route", "*", "*", "query")}; }
 subject<fb::RouterAnnounce> subjects::any_router_announce() const {
   return {join(prefix_, "router", "*", {}, "announce")};
 }

@@ -60,6 +60,8 @@ class subjects {
   /// The same, for one router; it subscribes for all models. Router names are in RouterAnnounce.
   subject<fb::RouteQuery> route_query_of(std::string_view model, std::string_view router) const;
   subject<fb::RouteQuery> any_route_query_of(std::string_view router) const;
+  /// Those of every router, for who only watches.
+  subject<fb::RouteQuery> any_route_query_of_any() const;
   /// router -> gateways, every second.
   subject<fb::RouterAnnounce> router_announce(std::string_view router) const;
   subject<fb::RouterAnnounce> any_router_announce() const;

@@ -82,13 +82,14 @@ int record(const bus_settings& where, const record_options& how) {
   simulator::replay_recorder recorder(how.model);
   const auto& names = (*connection)->names();
   const subscribe_options watching{.via = lane::stream, .queue_group = {}, .credit = credit};
-  auto queries = (*connection)
-                     ->subscribe(names.any_route_query(), watching,
-                                 [&one_at_a_time, &recorder](const inbound<fb::RouteQuery>& in) {
-                                   const std::lock_guard lock(one_at_a_time);
-                                   recorder.query(*in.message, in.received_at);
-                                 });
+  const auto on_query = [&one_at_a_time, &recorder](const inbound<fb::RouteQuery>& in) {
+    const std::lock_guard lock(one_at_a_time);
+    recorder.query(*in.message, in.received_at);
+  };
+  auto queries = (*connection)->subscribe(names.any_route_query(), watching, on_query);
   if (!queries) return fail(render(queries.failure()));
+  auto addressed_queries = (*connection)->subscribe(names.any_route_query_of_any(), watching, on_query);
+  if (!addressed_queries) return fail(render(addressed_queries.failure()));
   auto lives = (*connection)
                    ->subscribe(names.any_request_life(), watching,
                                [&one_at_a_time, &recorder, &file, &broken](const inbound<fb::RequestLife>& in) {

@@ -30,6 +30,7 @@ struct replay_command {
   std::optional<std::uint32_t> blocks;
   std::uint32_t gateways = 1;
   std::uint32_t routers = 1;
+  bool router_affinity = true;
   std::uint64_t seed = 1;
   double speed = 1;
   std::vector<double> loads;
@@ -195,6 +196,7 @@ int replay(replay_command how, const node_settings& node) {
   on.world.engines = *std::move(engines);
   on.world.gateways = how.gateways;
   on.world.routers = how.routers;
+  on.world.router_affinity = how.router_affinity;
   on.world.seed = how.seed;
   const auto milliseconds = [](auto duration) { return std::chrono::duration<double, std::milli>(duration).count(); };
   on.world.delays.report_interval_ms = milliseconds(node.agent.scrape_interval);
@@ -244,6 +246,10 @@ void add_fleet_options(CLI::App& command, replay_command& into) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command.add_option("--routers", into.routers, "Router replicas")->check(CLI::Range(1, 256))->capture_default_str();
+  command
+      .add_option("--router-affinity", into.router_affinity,
+                  "model: all gateways ask the same router for a model; none: whichever takes the query")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"model", true}, {"none", false}}));
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ void read_gateway(config::section at, gateway::settings& into) {
       .read_bytes("max_answer_bytes", into.max_answer_bytes, 1 << 10, 4ULL << 30)
       .read_choice("router", into.router,
                    {{"bus", gateway::router_mode::bus}, {"embedded", gateway::router_mode::embedded}})
+      .read_choice("router_affinity", into.router_affinity, {{"model", true}, {"none", false}})
       .read("route_timeout", into.route_timeout, 1ms, 10s)
       .read("timeout", into.timeout, 100ms, 24h)
       .read("stream_idle_timeout", into.stream_idle_timeout, 100ms, 24h)

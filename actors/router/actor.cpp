@@ -4,6 +4,7 @@
 
 #include "actors/router/decision_batch.hpp"
 #include "actors/router/overlap_source.hpp"
+#include "actors/router/presence.hpp"
 #include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 
@@ -28,6 +29,7 @@ struct router_state {
   std::uint64_t next_query = 1;
   decision_batch decided;
   std::optional<overlap_source> overlaps;
+  std::optional<presence> here;
 };
 
 using pointer = router_actor::stateful_pointer<router_state>;
@@ -133,6 +135,7 @@ void on_tick(pointer self) {
   auto& facts = *s.facts;
   const auto now = self->clock().now();
   publish_decisions(s);
+  s.here->on_tick(now);
   tell(facts.engines.on_tick(now));
   facts.places.on_tick(now);
   const auto size = facts.places.fleet_size();
@@ -151,16 +154,19 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   s.messages = messages;
   s.how = std::move(how);
   s.overlaps.emplace(*messages, s.how);
+  s.here.emplace(*messages, s.facts->name, [known = s.facts] { return next_origin(*known); });
   const auto& names = messages->names();
   listen(self, names.any_announce(), {lane::rpc, {}, s.how.fact_credit});
   listen(self, names.any_load(), {lane::stream, {}, s.how.fact_credit});
   listen(self, names.any_request_life(), {lane::stream, {}, s.how.fact_credit});
   listen(self, names.any_route_query(), {lane::rpc, "router", s.how.query_credit});
+  listen(self, names.any_route_query_of(s.facts->name), {lane::rpc, {}, s.how.query_credit});
   auto me = caf::actor_cast<router_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
   self->delayed_send(self, tick_interval, tick{});
   self->set_exit_handler([self](const caf::exit_msg& message) {
     auto& ending = self->state;
+    ending.here->leave();
     ending.subscriptions.clear();  // leaves the queue group first
     for (const auto& [number, query] : ending.waiting) ending.messages->refuse(query.query.reply_to, errc::unreachable);
     self->quit(message.reason);
@@ -180,7 +186,9 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
       [self](const bus_changed& change) {
         auto& known = *self->state.facts;
         known.engines.on_bus(change.connected, self->clock().now());
-        if (change.connected) ask_announcements(*self->state.messages, known.source_id, known.epoch);
+        if (!change.connected) return;
+        self->state.here->announce();
+        ask_announcements(*self->state.messages, known.source_id, known.epoch);
       },
       [self](tick) { on_tick(self); },
   };

@@ -26,6 +26,7 @@ struct router_facts {
         predicted(how.prediction),
         routed(predicted),
         places(engines, open, predicted, routed, how.policy, std::random_device{}()),
+        name(process.process),
         source_id("router/" + process.process),
         epoch(process.epoch),
         metrics(process.metrics) {}
@@ -35,6 +36,8 @@ struct router_facts {
   prediction_index predicted;
   prediction_book routed;
   placer places;
+  /// In subjects and announcements.
+  std::string name;
   std::string source_id;
   std::uint64_t epoch;
   std::uint64_t sequence = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "actors/router/reason.hpp"
+#include "actors/router/row_finder.hpp"
 #include "actors/router/scheduler_build.hpp"
 
 namespace infernex::router {
@@ -37,26 +38,25 @@ void fill_unmeasured(std::span<double> scores) {
     if (std::isnan(s)) s = mean;
 }
 
-/// `rows` is in the order of the endpoints, which is that of instance names.
-template <class Use>
-void each_known(std::vector<candidate>& rows, std::span<const overlap> found, Use use) {
-  for (const auto& o : found) {
-    const auto it =
-        std::lower_bound(rows.begin(), rows.end(), o.instance,
-                         [](const candidate& c, std::string_view name) { return c.to->instance.compare(name) < 0; });
-    if (it != rows.end() && it->to->instance == o.instance) use(*it, o);
+/// What is known of cached blocks, written into the rows of the engines that were named.
+void fill_overlaps(std::vector<candidate>& rows, const overlaps& cached, std::uint32_t blocks, row_finder& by_name) {
+  const auto known = cached.known ? cached.found : std::span<const overlap>{};
+  if (known.empty() && cached.predicted.empty()) return;
+  const auto name_of = [&](std::size_t i) -> std::string_view { return rows[i].to->instance; };
+  by_name.fill(rows.size(), name_of);
+  const auto row_of = [&](const overlap& o) {
+    const auto i = by_name.find(o.instance, name_of);
+    return i == row_finder::none ? nullptr : &rows[i];
+  };
+  for (const auto& o : known) {
+    auto* c = row_of(o);
+    if (!c) continue;
+    c->held_blocks = std::min(o.blocks, blocks);
+    c->host_blocks = std::min(o.host_blocks, c->held_blocks);
+    c->device_blocks = std::min(o.device_blocks, c->host_blocks);
   }
-}
-
-void fill_overlaps(std::vector<candidate>& rows, const overlaps& cached, std::uint32_t blocks) {
-  if (cached.known)
-    each_known(rows, cached.found, [&](candidate& c, const overlap& o) {
-      c.held_blocks = std::min(o.blocks, blocks);
-      c.host_blocks = std::min(o.host_blocks, c.held_blocks);
-      c.device_blocks = std::min(o.device_blocks, c.host_blocks);
-    });
-  each_known(rows, cached.predicted,
-             [&](candidate& c, const overlap& o) { c.predicted_blocks = std::min(o.blocks, blocks); });
+  for (const auto& o : cached.predicted)
+    if (auto* c = row_of(o)) c->predicted_blocks = std::min(o.blocks, blocks);
 }
 
 }  // namespace
@@ -72,6 +72,7 @@ struct scheduler::impl final : profile_runner {
   // Of the decision at hand; kept, so that the next one allocates nothing.
   decision out;
   std::vector<candidate> rows;
+  row_finder by_name;
   std::vector<candidate> kept[2];
   std::vector<double> matrix;
   std::vector<double> totals;
@@ -126,20 +127,25 @@ struct scheduler::impl final : profile_runner {
     }
   }
 
-  void apply_filters(const built_profile& profile, leg which, std::string_view group, std::string_view address,
-                     std::vector<candidate>& all) {
-    const auto wanted = [&](const candidate& c) {
-      return (group.empty() || c.to->group == group) && (address.empty() || c.to->address() == address);
-    };
+  /// The rows that a profile may choose among: those that fit the leg and pass its filters. Where that is all of them
+  /// they are not copied.
+  std::vector<candidate>& choosable(const built_profile& profile, leg which, std::string_view group,
+                                    std::string_view address) {
     const bool disaggregates = built.handler->disaggregates();
+    const auto fits = [&](const candidate& c) {
+      return (group.empty() || c.to->group == group) && (address.empty() || c.to->address() == address) &&
+             (profile.by_role || role_fits(c.to->role, which, disaggregates));
+    };
+    if (profile.filters.empty() && std::all_of(rows.begin(), rows.end(), fits)) return rows;
+    auto& all = kept[static_cast<std::size_t>(which)];
     all.clear();
     for (const auto& c : rows) {
-      if (wanted(c) && (profile.by_role || role_fits(c.to->role, which, disaggregates))) {
+      if (fits(c)) {
         all.push_back(c);
         continue;
       }
       if (which == leg::decode) ++why.other_role;
-      if (every_candidate && which == leg::decode && !built.handler->disaggregates())
+      if (every_candidate && which == leg::decode && !disaggregates)
         out.left_out_engines.push_back({c.to, "another role"});
     }
     std::vector<candidate> before;
@@ -150,6 +156,7 @@ struct scheduler::impl final : profile_runner {
       why.filtered += static_cast<std::uint32_t>(count - all.size());
       if (every_candidate && which == leg::decode) note_dropped(before, all, f.name);
     }
+    return all;
   }
 
   void score(const built_profile& profile, const std::vector<candidate>& all) {
@@ -187,14 +194,13 @@ struct scheduler::impl final : profile_runner {
     const auto* profile = built.find(name);
     if (!profile) return false;
     const auto w = static_cast<std::size_t>(which);
-    auto& all = kept[w];
     context->leg = which;
     context->partner = best(which == leg::decode ? leg::prefill : leg::decode);
     if (which == leg::decode) {  // a handler may run it again
       out.left_out_engines.resize(std::min(out.left_out_engines.size(), unfit));
       why.filtered = why.other_role = 0;
     }
-    apply_filters(*profile, which, group, address, all);
+    const auto& all = choosable(*profile, which, group, address);
     auto& into = result_of(which);
     used[w] = profile;
     chosen[w].reset();
@@ -271,7 +277,7 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
   s.context = &context;
   s.make_rows(request, *model, loads, now);
   s.unfit = out.left_out_engines.size();
-  if (looks) fill_overlaps(s.rows, cached, request.blocks);
+  if (looks) fill_overlaps(s.rows, cached, request.blocks, s.by_name);
   s.built.handler->handle(context, s);
   if (before) s.random = *before;
   s.context = nullptr;

@@ -23,7 +23,7 @@ void replay_world::arrive(std::size_t index) {
   one.told.id = index;
   const auto drawn = mixed(settings_.seed * 0x9E3779B97F4A7C15ULL + index + 1);
   one.gateway = static_cast<std::uint32_t>(drawn) % settings_.gateways;
-  one.router = static_cast<std::uint32_t>(drawn >> 32) % settings_.routers;
+  one.router = settings_.router_affinity ? 0 : static_cast<std::uint32_t>(drawn >> 32) % settings_.routers;
   statistics_.arrived(index, now_ms_);
   place(open);
 }

@@ -17,9 +17,11 @@ namespace infernex::simulator {
 struct replay_settings {
   std::vector<replay_engine_settings> engines;
   replay_delays delays;
-  /// Replicas. A request's gateway and its router are drawn by `seed`.
+  /// Replicas. A request's gateway is drawn by `seed`.
   std::uint32_t gateways = 1;
   std::uint32_t routers = 1;
+  /// All gateways ask the same router, the others stand by; if not, a request's router is drawn by `seed` as well.
+  bool router_affinity = true;
   /// What gateway and network add to every request's time to the first token.
   double network_ms = 1;
   /// KV from a prefill to a decode engine: only the blocks that this has not cached travel. 128 KiB a token is Llama 3

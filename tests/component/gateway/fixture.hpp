@@ -158,6 +158,28 @@ class fake_router {
     REQUIRE(eventually([this] { return queries == 1; }));
     queries = 0;
   }
+  /// Takes queries by this name as well, and says so.
+  void call_itself(const std::string& name) {
+    auto made = on_.subscribe(on_.names().any_route_query_of(name), {lane::rpc, {}, 64},
+                              [this](inbound<fb::RouteQuery>&& query) {
+                                ++by_name;
+                                answer(query);
+                              });
+    REQUIRE(made.ok());
+    named_ = *std::move(made);
+    announce(name, false);
+  }
+  void announce(const std::string& name, bool leaving) {
+    fb::RouterAnnounceT said;
+    said.origin = std::make_unique<fb::OriginT>();
+    said.origin->epoch = 1;
+    said.router = name;
+    said.leaving = leaving;
+    CHECK(on_.publish(on_.names().router_announce(name), encode(said), lane::rpc) == errc::none);
+  }
+  /// Nobody listens to its name any more, which it does not say.
+  void lose_name() { named_ = {}; }
+  std::atomic<unsigned> by_name{0};
   std::atomic<unsigned> queries{0};
   std::atomic<unsigned> items{0};
   std::vector<std::uint64_t> last_keys() {
@@ -206,6 +228,7 @@ class fake_router {
   std::mutex guard_;
   std::vector<std::uint64_t> keys_;
   subscription subscription_;
+  subscription named_;
 };
 
 inline std::string header(const http::response& of, std::string_view name) {

@@ -222,3 +222,36 @@ TEST_CASE("an unknown model is answered with a reason; a dead engine is left out
 
 }  // namespace
 }  // namespace infernex
+
+TEST_CASE("a router says its name, answers queries by it, and says when it leaves") {
+  router_setup s;
+  std::mutex guard;
+  std::vector<fb::RouterAnnounceT> said;
+  auto watching = s.outside->subscribe(s.outside->names().any_router_announce(), {lane::rpc, {}, 64},
+                                       [&](inbound<fb::RouterAnnounce>&& m) {
+                                         const std::lock_guard lock(guard);
+                                         m.message->UnPackTo(&said.emplace_back());
+                                       });
+  REQUIRE(watching);
+  const auto heard = [&](bool leaving) {
+    const std::lock_guard lock(guard);
+    return !said.empty() && said.back().router == "test-1" && said.back().leaving == leaving;
+  };
+  REQUIRE(eventually([&] { return heard(false); }));
+  REQUIRE(eventually([&] {
+    s.announce();
+    const auto got = s.ask();
+    return got && !got->choices.at(0)->instance.empty();
+  }));
+  std::promise<std::string> answered;
+  s.outside->request<fb::RouteDecision>(
+      s.outside->names().route_query_of("m", "test-1"), encode(s.query(1, "m")), 2s,
+      [&](result<view<fb::RouteDecision>>&& reply) {
+        answered.set_value(reply ? std::string(text((*reply)->choices()->Get(0)->instance()))
+                                 : render(reply.failure()));
+      });
+  const auto instance = answered.get_future().get();
+  CHECK_MESSAGE((instance == "e0" || instance == "e1"), instance);
+  s.router->stop(2s);
+  CHECK(eventually([&] { return heard(true); }));
+}

@@ -40,6 +40,7 @@ TEST_CASE("subjects carry the prefix and parse back") {
 
   CHECK(names.route_query_of("m/x", "r.1").name == "site7.ix.route.m_2Fx.r_2E1.query");
   CHECK(names.any_route_query_of("r").name == "site7.ix.route.*.r.query");
+  CHECK(names.any_route_query_of_any().name == "site7.ix.route.*.*.query");
   CHECK(names.router_announce("r").name == "site7.ix.router.r.announce");
   CHECK(names.pd_control("g 1").name == "site7.ix.pd.g_201.control");
 

@@ -284,4 +284,8 @@ TEST_CASE("the router sends a known prefix where it is cached, spreads the rest,
   const auto apart = play(settings, requests, router_policy(how));
   CHECK(apart.completed == 400);
   CHECK(apart.ttft->mean == play(settings, requests, router_policy(how)).ttft->mean);
+  settings.router_affinity = false;
+  const auto drawn = play(settings, requests, router_policy(how));
+  CHECK(drawn.completed == 400);
+  CHECK(drawn.ttft->mean != apart.ttft->mean);
 }
