@@ -1,3 +1,8 @@
+#include <charconv>
+
+#include <boost/json.hpp>
+
+#include "actors/discovery/platform_labels.hpp"
 #include "actors/discovery/static_list.hpp"
 #include "nodes/settings.hpp"
 
@@ -6,6 +11,48 @@ namespace infernex::nodes {
 using namespace std::chrono_literals;
 
 namespace {
+
+void read_labels(config::section& at, std::vector<std::pair<std::string, std::string>>& into) {
+  boost::json::object labels;
+  at.read("labels", labels);
+  for (const auto& [key, value] : labels) {
+    if (value.is_string())
+      into.emplace_back(key, value.as_string());
+    else
+      at.complain("labels", "\"" + std::string(key) + "\": a text (a number, true or false in quotes)");
+  }
+}
+
+void read_devices(config::section& at, std::vector<std::uint32_t>& into) {
+  std::vector<std::string> words;
+  at.read("devices", words);
+  for (const auto& word : words) {
+    std::uint32_t index = 0;
+    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), index);
+    if (problem == std::errc{} && end == word.data() + word.size() && !word.empty())
+      into.push_back(index);
+    else
+      at.complain("devices", "indices of devices, not \"" + word + "\"");
+  }
+}
+
+void read_kv_transfer(config::section& engine, std::optional<discovery::kv_transfer>& into) {
+  if (!engine.has("kv_transfer")) return;
+  auto at = engine.below("kv_transfer");
+  discovery::kv_transfer how;
+  at.require("protocol")
+      .read_choice("protocol", how.protocol,
+                   {{"nixl", fb::KvProtocol::Nixl},
+                    {"mooncake", fb::KvProtocol::Mooncake},
+                    {"ascend", fb::KvProtocol::Ascend},
+                    {"ascend-layerwise", fb::KvProtocol::AscendLayerwise},
+                    {"sglang", fb::KvProtocol::Sglang}})
+      .read("connector", how.connector)
+      .read("engine_id", how.engine_id)
+      .read("bootstrap_port", how.bootstrap_port, 1, 65'535);
+  // Without a protocol the mistake has been reported; an entry without one would be reported again.
+  if (how.protocol != fb::KvProtocol::None) into = std::move(how);
+}
 
 void read_engine(config::section& at, discovery::engine_descriptor& into) {
   at.require("instance")
@@ -24,6 +71,10 @@ void read_engine(config::section& at, discovery::engine_descriptor& into) {
       .read("pd_group", into.pd_group)
       .read("block_size", into.block_size, 1, 65'536)
       .read("data_parallel_size", into.data_parallel_size, 1, 1024);
+  read_labels(at, into.labels);
+  read_devices(at, into.devices);
+  read_kv_transfer(at, into.kv_transfer);
+  discovery::read_platform_labels(into, at.has("role"));
 }
 
 void read_engines(config::section& agent, std::vector<discovery::engine_descriptor>& into) {

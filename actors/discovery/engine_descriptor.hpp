@@ -3,10 +3,24 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "messages/registry.hpp"
 
 namespace infernex::discovery {
+
+/// How an engine takes part in prefill/decode disaggregation (messages/engine_announce.fbs).
+struct kv_transfer {
+  fb::KvProtocol protocol = fb::KvProtocol::None;
+  /// As the engine's own configuration names it; empty: not said.
+  std::string connector = {};
+  std::string engine_id = {};
+  /// On the engine's host.
+  std::optional<std::uint16_t> bootstrap_port = {};
+
+  friend bool operator==(const kv_transfer&, const kv_transfer&) = default;
+};
 
 /// What is known of an engine before anybody has talked to it. A data-parallel rank is an engine of its own, named
 /// `<instance>-dp<rank>`, with event endpoints of its own (expand_ranks in static_list.hpp).
@@ -35,6 +49,12 @@ struct engine_descriptor {
   std::optional<std::uint32_t> data_parallel_rank;
   /// False: requests must not be sent to it, whatever its state.
   bool routable = true;
+  /// Keys and values, as the engine's platform has them; each key once.
+  std::vector<std::pair<std::string, std::string>> labels = {};
+  /// The accelerators it runs on, by their index on `node`.
+  std::vector<std::uint32_t> devices = {};
+  /// Unset: it takes no part in disaggregation, or nobody said how.
+  std::optional<discovery::kv_transfer> kv_transfer = {};
 
   friend bool operator==(const engine_descriptor&, const engine_descriptor&) = default;
 };

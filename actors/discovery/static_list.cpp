@@ -17,6 +17,10 @@ constexpr std::size_t max_name_bytes = 200;
 constexpr std::uint32_t max_block_size = 65'536;
 constexpr std::uint32_t max_ranks = 1024;
 constexpr std::uint32_t max_port = 65'535;
+constexpr std::size_t max_labels = 64;
+constexpr std::size_t max_label_bytes = 256;
+constexpr std::size_t max_devices = 64;
+constexpr std::uint32_t max_device = 1023;
 
 std::string quoted(std::string_view text) { return '"' + std::string(text.substr(0, 80)) + '"'; }
 
@@ -118,6 +122,41 @@ std::optional<std::string> name_mistake(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_text(std::string_view text) {
+  return text.size() <= max_label_bytes &&
+         std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+std::optional<std::string> label_mistake(const engine_descriptor& engine) {
+  if (engine.labels.size() > max_labels) return "at most " + std::to_string(max_labels) + " of them";
+  for (auto one = engine.labels.begin(); one != engine.labels.end(); ++one) {
+    if (one->first.empty()) return "a label without a name";
+    if (!is_text(one->first) || !is_text(one->second))
+      return quoted(one->first) + ": name and value of at most " + std::to_string(max_label_bytes) +
+             " bytes, without control characters";
+    if (std::any_of(engine.labels.begin(), one, [&](const auto& before) { return before.first == one->first; }))
+      return quoted(one->first) + " is there twice";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> device_mistake(std::vector<std::uint32_t> devices) {
+  if (devices.size() > max_devices) return "at most " + std::to_string(max_devices) + " of them";
+  std::ranges::sort(devices);
+  if (!devices.empty() && devices.back() > max_device) return "indices up to " + std::to_string(max_device);
+  if (std::ranges::adjacent_find(devices) != devices.end()) return "each of them once";
+  return std::nullopt;
+}
+
+std::optional<std::string> transfer_mistake(const kv_transfer& how) {
+  if (how.protocol == fb::KvProtocol::None) return "a protocol: nixl, mooncake, ascend, ascend-layerwise or sglang";
+  if (!is_text(how.connector) || !is_text(how.engine_id))
+    return "connector and engine_id of at most " + std::to_string(max_label_bytes) +
+           " bytes, without control characters";
+  if (how.bootstrap_port && *how.bootstrap_port == 0) return "a bootstrap_port between 1 and 65535";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string render(const descriptor_mistake& mistake) {
@@ -156,6 +195,10 @@ std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor>
     if (!engine.kv_replay.empty() && engine.kv_events.empty()) complain("kv_replay", "of no use without kv_events");
     if (engine.block_size && (*engine.block_size == 0 || *engine.block_size > max_block_size))
       complain("block_size", "between 1 and " + std::to_string(max_block_size));
+    if (auto mistake = label_mistake(engine)) complain("labels", *mistake);
+    if (auto mistake = device_mistake(engine.devices)) complain("devices", *mistake);
+    if (engine.kv_transfer)
+      if (auto mistake = transfer_mistake(*engine.kv_transfer)) complain("kv_transfer", *mistake);
     for (auto& [key, message] : rank_mistakes(engine)) complain(std::move(key), std::move(message));
     const bool had_room = agents <= max_engines;
     agents += engine.data_parallel_size;

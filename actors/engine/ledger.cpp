@@ -5,6 +5,26 @@
 
 namespace infernex::engine {
 
+namespace {
+
+/// What does not change while the agent runs.
+void say_as_configured(const discovery::engine_descriptor& engine, fb::EngineAnnounceT& message) {
+  for (const auto& [key, value] : engine.labels) {
+    auto& label = *message.labels.emplace_back(std::make_unique<fb::LabelT>());
+    label.key = key;
+    label.value = value;
+  }
+  message.devices = engine.devices;
+  if (!engine.kv_transfer) return;
+  message.kv_transfer = std::make_unique<fb::KvTransferT>();
+  message.kv_transfer->protocol = engine.kv_transfer->protocol;
+  message.kv_transfer->connector = engine.kv_transfer->connector;
+  message.kv_transfer->engine_id = engine.kv_transfer->engine_id;
+  message.kv_transfer->bootstrap_port = engine.kv_transfer->bootstrap_port;
+}
+
+}  // namespace
+
 ledger::ledger(ledger_settings settings) : settings_(std::move(settings)), engine_(settings_.health) {
   settings_.message_keys = std::max<std::size_t>(settings_.message_keys, 1);
   if (!settings_.engine.model.empty()) learn_model(settings_.engine.model);
@@ -173,6 +193,7 @@ std::optional<fb::EngineAnnounceT> ledger::announcement() {
   message.engine_block_size = announced_.engine_block_size;
   message.data_parallel_rank = engine.data_parallel_rank;
   message.parity_problem = announced_.parity_problem;
+  say_as_configured(engine, message);
   return message;
 }
 

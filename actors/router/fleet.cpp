@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t max_name_bytes = 512;
 /// Labels kept of one engine: the first so many, each key and value no longer than a name.
 constexpr std::size_t max_labels = 64;
+/// Devices likewise.
+constexpr std::size_t max_devices = 64;
 /// Measurements so old are taken off the board (it stops showing them long before).
 constexpr auto withdraw_loads_after = std::chrono::minutes(1);
 
@@ -42,6 +44,19 @@ std::vector<std::pair<std::string, std::string>> labels_of(const fb::EngineAnnou
       std::unique(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
       labels.end());
   return labels;
+}
+
+std::vector<std::uint32_t> devices_of(const fb::EngineAnnounce& message) {
+  const auto given = elements(message.devices());
+  return {given.begin(), given.begin() + static_cast<std::ptrdiff_t>(std::min(given.size(), max_devices))};
+}
+
+std::optional<kv_transfer> kv_transfer_of(const fb::EngineAnnounce& message) {
+  const auto* given = message.kv_transfer();
+  if (!given) return std::nullopt;
+  const auto bounded = [](std::string_view name) { return std::string(name.substr(0, max_name_bytes)); };
+  return kv_transfer{given->protocol(), bounded(text(given->connector())), bounded(text(given->engine_id())),
+                     optional_of(given->bootstrap_port())};
 }
 
 /// A position in a source's messages on one subject.
@@ -158,6 +173,8 @@ std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, c
   if (const auto* adapters = message.adapters())
     for (const auto* adapter : *adapters) next.adapters.emplace_back(text(adapter));
   next.labels = labels_of(message);
+  next.devices = devices_of(message);
+  next.kv_transfer = kv_transfer_of(message);
   if (std::exchange(of->listed, true) && next == of->as_endpoint) return {};
   std::vector<fleet_event> events;
   if (next.state != of->as_endpoint.state)

@@ -19,6 +19,15 @@ struct slot_ref {
   friend bool operator==(const slot_ref&, const slot_ref&) = default;
 };
 
+/// How an engine's KV blocks get to another's (messages/engine_announce.fbs).
+struct kv_transfer {
+  fb::KvProtocol protocol = fb::KvProtocol::None;
+  std::string connector = {};
+  std::string engine_id = {};
+  std::optional<std::uint16_t> bootstrap_port = {};
+  friend bool operator==(const kv_transfer&, const kv_transfer&) = default;
+};
+
 /// An engine (or a data-parallel rank of one) as a candidate.
 struct endpoint {
   std::string instance;
@@ -43,6 +52,10 @@ struct endpoint {
   std::optional<std::uint32_t> data_parallel_rank;
   /// Keys and values, sorted by key; each key once.
   std::vector<std::pair<std::string, std::string>> labels = {};
+  /// The accelerators it runs on, by their index on `node`.
+  std::vector<std::uint32_t> devices = {};
+  /// Unset: it takes no part in disaggregation, or nobody said how.
+  std::optional<router::kv_transfer> kv_transfer = {};
 
   /// Empty if there is none.
   std::string_view label(std::string_view key) const;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "actors/discovery/platform_labels.hpp"
+
 namespace {
 
 using infernex::errc;
@@ -9,8 +11,12 @@ using infernex::discovery::checked;
 using infernex::discovery::engine_descriptor;
 using infernex::discovery::expand_ranks;
 using infernex::discovery::find_mistakes;
+using infernex::discovery::kv_transfer;
 using infernex::discovery::parse_descriptor;
+using infernex::discovery::read_platform_labels;
 using infernex::discovery::render;
+using infernex::fb::EngineRole;
+using infernex::fb::KvProtocol;
 
 engine_descriptor good(std::string instance) {
   engine_descriptor engine;
@@ -149,6 +155,55 @@ TEST_CASE("an engine in one argument: up to four fields") {
   REQUIRE_FALSE(more.ok());
   CHECK(more.failure().detail.find("\"prefill\"") != std::string::npos);
   CHECK_FALSE(parse_descriptor("e,,,,").ok());
+}
+
+TEST_CASE("labels, devices and kv_transfer: bounds, and what contradicts itself") {
+  auto right = good("e0");
+  right.labels = {{"zone", "a"}, {"empty", ""}};
+  right.devices = {1, 0, 1023};
+  right.kv_transfer = kv_transfer{KvProtocol::Mooncake, "MooncakeConnector", "id", std::uint16_t{8998}};
+  CHECK(find_mistakes(std::vector{right}).empty());
+
+  const auto mistake_of = [](const auto& change) {
+    auto engine = good("e0");
+    change(engine);
+    const auto found = find_mistakes(std::vector{engine});
+    return found.size() == 1 ? render(found.front()) : std::to_string(found.size()) + " mistakes";
+  };
+  CHECK(mistake_of([](auto& e) {
+          e.labels = {{"zone", "a"}, {"zone", "b"}};
+        }) == "engines[0].labels: \"zone\" is there twice");
+  CHECK(mistake_of([](auto& e) {
+          for (int i = 0; i < 65; ++i) e.labels.emplace_back(std::to_string(i), "");
+        }) == "engines[0].labels: at most 64 of them");
+  CHECK(mistake_of([](auto& e) { e.labels = {{"", "a"}}; }) == "engines[0].labels: a label without a name");
+  CHECK(mistake_of([](auto& e) {
+          e.labels = {{"long", std::string(257, 'x')}};
+        }) == "engines[0].labels: \"long\": name and value of at most 256 bytes, without control characters");
+  CHECK(mistake_of([](auto& e) { e.devices = {1, 2, 1}; }) == "engines[0].devices: each of them once");
+  CHECK(mistake_of([](auto& e) { e.devices = {1024}; }) == "engines[0].devices: indices up to 1023");
+  CHECK(mistake_of([](auto& e) { e.kv_transfer.emplace(); }) ==
+        "engines[0].kv_transfer: a protocol: nixl, mooncake, ascend, ascend-layerwise or sglang");
+  CHECK(mistake_of([](auto& e) {
+          e.kv_transfer = kv_transfer{KvProtocol::Sglang, "", "", std::uint16_t{0}};
+        }) == "engines[0].kv_transfer: a bootstrap_port between 1 and 65535");
+}
+
+TEST_CASE("openFuyao's labels say role and group where nothing else does") {
+  const auto read = [](engine_descriptor engine, std::string role, bool role_known = false) {
+    engine.labels = {{"openfuyao.com/pdGroupID", "g7"}, {"openfuyao.com/pdRole", std::move(role)}};
+    read_platform_labels(engine, role_known);
+    return engine;
+  };
+  CHECK(read(good("e"), "prefill").role == EngineRole::Prefill);
+  CHECK(read(good("e"), "prefill").pd_group == "g7");
+  CHECK(read(good("e"), "decode").role == EngineRole::Decode);
+  for (const auto* word : {"aggregate", "aggregated", "leader", "other"})
+    CHECK(read(good("e"), word).role == EngineRole::Aggregated);
+  CHECK(read(good("e"), "prefill", true).role == EngineRole::Aggregated);
+  auto grouped = good("e");
+  grouped.pd_group = "mine";
+  CHECK(read(grouped, "decode").pd_group == "mine");
 }
 
 }  // namespace

@@ -314,5 +314,29 @@ TEST_CASE("gateways are bounded, names are checked, and what is refused is count
   CHECK(s.find("z") == nullptr);
 }
 
+TEST_CASE("devices and how KV blocks are sent reach the topology, bounded") {
+  setup s;
+  auto m = s.announcement("a", state::Ready);
+  m.devices = {3, 1};
+  m.kv_transfer = std::make_unique<fb::KvTransferT>();
+  m.kv_transfer->protocol = fb::KvProtocol::Mooncake;
+  m.kv_transfer->connector = "MooncakeConnector";
+  m.kv_transfer->engine_id = std::string(600, 'x');
+  m.kv_transfer->bootstrap_port = 8998;
+  s.hear(m);
+  const auto version = s.seen()->version;
+  const auto& e = s.seen()->find("m")->endpoints.front();
+  CHECK(e.devices == std::vector<std::uint32_t>{3, 1});
+  REQUIRE(e.kv_transfer);
+  CHECK(*e.kv_transfer ==
+        kv_transfer{fb::KvProtocol::Mooncake, "MooncakeConnector", std::string(512, 'x'), std::uint16_t{8998}});
+  m = s.announcement("a", state::Ready);
+  m.devices.resize(100);
+  s.hear(m);
+  CHECK(s.seen()->version == version + 1);
+  CHECK(s.seen()->find("m")->endpoints.front().devices.size() == 64);
+  CHECK_FALSE(s.seen()->find("m")->endpoints.front().kv_transfer);
+}
+
 }  // namespace
 }  // namespace infernex::router
