@@ -256,6 +256,21 @@ result<engine_metrics> read_metrics(std::string_view page, const std::vector<met
   return found;
 }
 
+namespace {
+
+/// Names in a message: an engine holds a few adapters, a page may say anything.
+std::vector<std::string> bounded(const std::optional<std::vector<std::string>>& names) {
+  constexpr std::size_t most_names = 256;
+  constexpr std::size_t most_bytes = 512;
+  std::vector<std::string> kept;
+  if (!names) return kept;
+  for (const auto& name : *names)
+    if (kept.size() < most_names && name.size() <= most_bytes) kept.push_back(name);
+  return kept;
+}
+
+}  // namespace
+
 fb::EngineLoadT load_of(const engine_metrics& now, const engine_metrics* before, double seconds) {
   fb::EngineLoadT load;
   load.running = now.running;
@@ -263,6 +278,9 @@ fb::EngineLoadT load_of(const engine_metrics& now, const engine_metrics* before,
   load.kv_usage = now.kv_usage;
   load.prefix_cache_queries = now.prefix_cache_queries;
   load.prefix_cache_hits = now.prefix_cache_hits;
+  load.adapters_running = bounded(now.running_adapters);
+  load.adapters_waiting = bounded(now.waiting_adapters);
+  load.max_adapters = now.max_adapters;
   if (before != nullptr) {
     load.prompt_tokens_per_second = rate(now.prompt_tokens, before->prompt_tokens, seconds);
     load.generation_tokens_per_second = rate(now.generation_tokens, before->generation_tokens, seconds);

@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t max_name_bytes = 512;
 /// Labels kept of one engine: the first so many, each key and value no longer than a name.
 constexpr std::size_t max_labels = 64;
-/// Devices likewise.
+/// Devices likewise, and adapters in use.
 constexpr std::size_t max_devices = 64;
+constexpr std::size_t max_adapters = 256;
 /// Measurements so old are taken off the board (it stops showing them long before).
 constexpr auto withdraw_loads_after = std::chrono::minutes(1);
 
@@ -59,6 +60,23 @@ std::optional<kv_transfer> kv_transfer_of(const fb::EngineAnnounce& message) {
                      optional_of(given->bootstrap_port())};
 }
 
+std::vector<std::string> sorted_names(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* given) {
+  std::vector<std::string> names;
+  if (!given) return names;
+  for (const auto* one : *given)
+    if (names.size() < max_adapters && one->size() <= max_name_bytes) names.emplace_back(text(one));
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+/// Nothing where the engine says nothing of them: an empty list is left out of a message.
+std::optional<adapter_use> adapters_in(const fb::EngineLoad& message) {
+  if (!message.adapters_running() && !message.adapters_waiting() && !message.max_adapters()) return std::nullopt;
+  return adapter_use{sorted_names(message.adapters_running()), sorted_names(message.adapters_waiting()),
+                     optional_of(message.max_adapters())};
+}
+
 /// A position in a source's messages on one subject.
 struct position {
   std::uint64_t epoch = 0;
@@ -79,6 +97,8 @@ struct engine {
   clock_point last_heard;
   std::optional<clock_point> measured_at;
   bool listed = false;  // in the topology
+  /// Not as the topology has it.
+  bool adapters_changed = false;
 };
 
 }  // namespace
@@ -175,6 +195,8 @@ std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, c
   next.labels = labels_of(message);
   next.devices = devices_of(message);
   next.kv_transfer = kv_transfer_of(message);
+  // Another process: what its predecessor had loaded says nothing of it.
+  if (next.engine_epoch != of->as_endpoint.engine_epoch) next.adapters_in_use.reset();
   if (std::exchange(of->listed, true) && next == of->as_endpoint) return {};
   std::vector<fleet_event> events;
   if (next.state != of->as_endpoint.state)
@@ -192,6 +214,11 @@ void fleet::on_load(const fb::EngineLoad& message, clock_point now) {
   of->measured_at = now;
   impl_->board.report(of->as_endpoint.slot, optional_of(message.running()), optional_of(message.waiting()),
                       optional_of(message.kv_usage()), now);
+  // Under load they change with every batch: the next tick makes a topology of all that changed.
+  auto use = adapters_in(message);
+  if (use == of->as_endpoint.adapters_in_use) return;
+  of->as_endpoint.adapters_in_use = std::move(use);
+  of->adapters_changed = true;
 }
 
 void fleet::on_life(const fb::RequestLife& message, clock_point now, std::string_view own_source) {
@@ -229,7 +256,10 @@ std::vector<fleet_event> fleet::on_tick(clock_point now) {
       if (of.measured_at && now - *of.measured_at >= withdraw_loads_after) {
         impl_->board.report(shown.slot, std::nullopt, std::nullopt, std::nullopt, now);
         of.measured_at.reset();
+        of.adapters_changed = of.adapters_changed || shown.adapters_in_use;
+        shown.adapters_in_use.reset();
       }
+      model_changed = std::exchange(of.adapters_changed, false) || model_changed;
       ++e;
     }
     const auto name = model;

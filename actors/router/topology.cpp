@@ -4,6 +4,14 @@
 
 namespace infernex::router {
 
+bool adapter_use::runs(std::string_view adapter) const {
+  return std::binary_search(running.begin(), running.end(), adapter);
+}
+
+bool adapter_use::awaits(std::string_view adapter) const {
+  return std::binary_search(waiting.begin(), waiting.end(), adapter);
+}
+
 std::string_view endpoint::label(std::string_view key) const {
   const auto at = std::lower_bound(labels.begin(), labels.end(), key,
                                    [](const auto& one, std::string_view wanted) { return one.first < wanted; });

@@ -28,6 +28,19 @@ struct kv_transfer {
   friend bool operator==(const kv_transfer&, const kv_transfer&) = default;
 };
 
+/// The LoRA adapters an engine works with at present, by its own metrics; names are sorted.
+struct adapter_use {
+  std::vector<std::string> running = {};
+  std::vector<std::string> waiting = {};
+  /// How many it holds at most; unset: it does not say.
+  std::optional<std::uint32_t> most = {};
+
+  bool runs(std::string_view adapter) const;
+  bool awaits(std::string_view adapter) const;
+  bool has_room() const { return most && running.size() + waiting.size() < *most; }
+  friend bool operator==(const adapter_use&, const adapter_use&) = default;
+};
+
 /// An engine (or a data-parallel rank of one) as a candidate.
 struct endpoint {
   std::string instance;
@@ -56,6 +69,8 @@ struct endpoint {
   std::vector<std::uint32_t> devices = {};
   /// Unset: it takes no part in disaggregation, or nobody said how.
   std::optional<router::kv_transfer> kv_transfer = {};
+  /// Unset: its metrics do not say.
+  std::optional<adapter_use> adapters_in_use = {};
 
   /// Empty if there is none.
   std::string_view label(std::string_view key) const;

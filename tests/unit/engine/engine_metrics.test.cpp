@@ -195,4 +195,18 @@ TEST_CASE("load: rates since the scrape before, none without one or after a coun
   CHECK_FALSE(load_of(now, &before, 0).prompt_tokens_per_second.has_value());
 }
 
+TEST_CASE("adapters in use go into the load message; names too long or too many do not") {
+  engine_metrics m;
+  m.running_adapters = std::vector<std::string>{"ada", std::string(513, 'x'), "sql"};
+  m.waiting_adapters = std::vector<std::string>(300, "w");
+  m.max_adapters = 4;
+  const auto load = load_of(m, nullptr, 0);
+  CHECK(load.adapters_running == std::vector<std::string>{"ada", "sql"});
+  CHECK(load.adapters_waiting.size() == 256);
+  CHECK(load.max_adapters == 4U);
+  const auto silent = load_of({}, nullptr, 0);
+  CHECK(silent.adapters_running.empty());
+  CHECK_FALSE(silent.max_adapters.has_value());
+}
+
 }  // namespace

@@ -338,5 +338,53 @@ TEST_CASE("devices and how KV blocks are sent reach the topology, bounded") {
   CHECK_FALSE(s.seen()->find("m")->endpoints.front().kv_transfer);
 }
 
+TEST_CASE("adapters in use: sorted, in the topology by the next tick, and only where something changed") {
+  setup s;
+  const auto load = [&](std::vector<std::string> running, std::optional<std::uint32_t> most) {
+    fb::EngineLoadT m;
+    m.origin = s.origin("agent/a", "load");
+    m.model = "m";
+    m.instance = "a";
+    m.adapters_running = std::move(running);
+    if (most) m.max_adapters = *most;
+    s.of.on_load(*message(m), s.now);
+  };
+  const auto use = [&] { return s.seen()->find("m")->endpoints.front().adapters_in_use; };
+  s.announce("a", state::Ready);
+  load({}, {});
+  s.of.on_tick(s.now);
+  CHECK_FALSE(use());
+  const auto version = s.seen()->version;
+  load({"b", "a", "b", std::string(513, 'x')}, 3);
+  CHECK(s.seen()->version == version);
+  s.of.on_tick(s.now);
+  CHECK(s.seen()->version == version + 1);
+  CHECK(use() == adapter_use{{"a", "b"}, {}, 3});
+  load({"a", "b"}, 3);  // in another order
+  s.of.on_tick(s.now);
+  CHECK(s.seen()->version == version + 1);
+  load({}, 3);
+  s.of.on_tick(s.now);
+  CHECK(use() == adapter_use{{}, {}, 3});
+  // A restarted engine has none of them until it says so.
+  load({"a"}, 3);
+  auto m = s.announcement("a", state::Ready);
+  m.engine_epoch = 8;
+  s.hear(m);
+  CHECK_FALSE(use());
+  // What nobody measures any more is not known.
+  load({"a"}, 3);
+  s.of.on_tick(s.now);
+  CHECK(use());
+  for (int second = 0; second < 61; ++second) {
+    s.now += 1s;
+    auto again = s.announcement("a", state::Ready);
+    again.engine_epoch = 8;
+    s.hear(again);
+    s.of.on_tick(s.now);
+  }
+  CHECK_FALSE(use());
+}
+
 }  // namespace
 }  // namespace infernex::router

@@ -88,6 +88,21 @@ TEST_CASE("prefix-cache-scorer: the matched share, and the squared matched lengt
   check_scores(b.score("prefix-cache-scorer"), {0, 0});
 }
 
+TEST_CASE("lora-affinity-scorer: in the batch, room for it, waiting, none of these; loaded where nothing is said") {
+  plugin_bench b;
+  b.request.adapter = "l";
+  b.add("runs").adapters_in_use = adapter_use{{"a", "l"}, {}, 2};
+  b.add("room").adapters_in_use = adapter_use{{"a"}, {"l"}, 3};
+  b.add("waits").adapters_in_use = adapter_use{{"a", "b"}, {"l"}, 3};
+  b.add("full").adapters_in_use = adapter_use{{"a", "b"}, {}, 2};
+  b.add("no_most").adapters_in_use = adapter_use{{"a"}, {"l"}, {}};
+  b.add("loaded").adapters = {"l"};
+  b.add("not_loaded");
+  check_scores(b.score("lora-affinity-scorer"), {1, 0.8, 0.6, 0, 0.6, 1, 0});
+  b.request.adapter = "";
+  check_scores(b.score("lora-affinity-scorer"), {1, 1, 1, 1, 1, 1, 1});
+}
+
 TEST_CASE("lora-affinity-scorer: whether the adapter is loaded") {
   plugin_bench b;
   b.add("a").adapters = {"x", "y"};
