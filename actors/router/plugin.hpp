@@ -63,6 +63,8 @@ class plugin {
   virtual void routed(const decision_context&, const candidate&) {}
   /// Looks at cached blocks, so that the index has to be asked.
   virtual bool uses_cache() const { return false; }
+  /// Once all plugins of a configuration are made: each is shown every other, in the order of the configuration.
+  virtual void meet(const plugin&) {}
 };
 
 class filter : public plugin {
@@ -127,6 +129,8 @@ class profile_handler : public plugin {
   virtual void use(disaggregation_decider&) {}
   /// Profiles it will run, so that a name that does not exist is refused at once. None: the only one.
   virtual std::vector<std::string_view> profiles() const { return {}; }
+  /// All profiles there are.
+  virtual void know_profiles(std::vector<std::string_view>) {}
 };
 
 /// Ranks by total, highest (or lowest) first; equal totals in the order of the turn, which goes round.

@@ -30,7 +30,8 @@ void append_load(std::string& out, const load_reading& load) {
 
 void append_reason_for_none(std::string& out, const model_endpoints& of, std::string_view adapter,
                             const left_out& why) {
-  const bool some_ready = why.other_role + why.without_adapter + why.excluded + why.filtered != 0;
+  const bool left_out = why.other_role + why.without_adapter + why.excluded + why.filtered != 0;
+  const bool some_ready = left_out || of.ready_count() != 0;
   out.append("no engine of model ").append(of.model).append(some_ready ? " can take this request" : " is ready");
   const char* separator = ": ";
   const auto count = [&](std::uint32_t n, std::string_view what) {
@@ -47,6 +48,7 @@ void append_reason_for_none(std::string& out, const model_endpoints& of, std::st
   count(why.without_adapter, "without adapter " + std::string(adapter));
   count(why.excluded, "excluded after failing it");
   count(why.filtered, "filtered out");
+  if (some_ready && !left_out) out += ": there is no profile of the name it asks for";
   if (of.endpoints.empty()) out += ": none is known";
 }
 

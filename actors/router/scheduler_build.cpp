@@ -132,6 +132,20 @@ struct builder {
     }
   }
 
+  static plugin& any(plugin_type::made& made) {
+    return std::visit([](auto& held) -> plugin& { return *held; }, made);
+  }
+
+  void introduce() {
+    for (auto& [name, made] : out.plugins)
+      for (auto& [other_name, other] : out.plugins)
+        if (&made != &other) any(made).meet(any(other));
+    if (!out.handler) return;
+    std::vector<std::string_view> names;
+    for (const auto& profile : out.profiles) names.push_back(profile.name);
+    out.handler->know_profiles(std::move(names));
+  }
+
   void choose_handler() {
     for (auto& [name, made] : out.plugins)
       if (auto* h = as<profile_handler>(made)) {
@@ -173,6 +187,7 @@ built_scheduler build(const scheduler_spec& spec, std::vector<spec_problem>& pro
   b.make_plugins();
   b.make_profiles();
   b.choose_handler();
+  b.introduce();
   for (auto& [name, made] : b.out.plugins)
     std::visit([&](auto& p) { b.out.uses_cache = b.out.uses_cache || p->uses_cache(); }, made);
   return std::move(b.out);

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "actors/router/plugin.hpp"
 #include "actors/router/topology.hpp"
 
 namespace infernex::router::plugins {
@@ -35,6 +36,33 @@ struct pd_words {
     const auto said = e.label(group_label);
     return said.empty() ? std::string_view(e.group) : said;
   }
+};
+
+/// The plugin of a configuration that says the words; others that go by roles and groups take them from it.
+class pd_words_owner {
+ public:
+  virtual ~pd_words_owner() = default;
+  const pd_words& words() const { return words_; }
+
+ protected:
+  pd_words words_;
+};
+
+/// For the others: the words of the first such plugin, or the usual ones.
+class pd_words_taker {
+ public:
+  void take_from(const plugin& other) {
+    const auto* owner = taken_ ? nullptr : dynamic_cast<const pd_words_owner*>(&other);
+    if (!owner) return;
+    words_ = owner->words();
+    taken_ = true;
+  }
+  const pd_words& operator*() const { return words_; }
+  const pd_words* operator->() const { return &words_; }
+
+ private:
+  pd_words words_;
+  bool taken_ = false;
 };
 
 /// From near to far.

@@ -6,7 +6,7 @@ namespace infernex::router::plugins {
 namespace {
 
 /// The one profile that a request's header names; without the header the default one, or the first where there is none
-/// of that name.
+/// of that name. Where that profile leaves nobody, or the header names none there is, nobody takes the request.
 class header_profile final : public profile_handler {
  public:
   explicit header_profile(parameters& p) {
@@ -18,15 +18,17 @@ class header_profile final : public profile_handler {
   void handle(const decision_context& context, profile_runner& profiles) override {
     using leg = profile_runner::leg;
     const auto wanted = context.request.header(header_);
-    if (!wanted.empty())
-      profiles.run(wanted, leg::decode);
-    else if (!profiles.run(otherwise_, leg::decode))
-      profiles.run({}, leg::decode);
+    profiles.run(wanted.empty() ? without_header_ : wanted, leg::decode);
+  }
+  void know_profiles(std::vector<std::string_view> all) override {
+    if (std::find(all.begin(), all.end(), otherwise_) != all.end()) without_header_ = otherwise_;
   }
 
  private:
   std::string header_ = "epp-profile";
   std::string otherwise_ = "decode";
+  /// Empty: the first.
+  std::string_view without_header_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "actors/router/plugins/all.hpp"
@@ -11,6 +12,8 @@ namespace infernex::router::plugins {
 namespace {
 
 using range = length_buckets::range;
+
+constexpr std::size_t max_models = 64;
 
 /// Prompts of like length go to the same PD groups, so that short ones do not wait behind long ones.
 ///
@@ -26,10 +29,11 @@ using range = length_buckets::range;
 /// Decode: the free share of its KV blocks. Mode random: by chance among those the filter left.
 class pd_bucket final : public scorer {
  public:
-  explicit pd_bucket(parameters& p) : drops_(*this), learned_(read(p)) {}
+  explicit pd_bucket(parameters& p) : drops_(*this), learning_(read(p)) {}
 
   bool uses_cache() const override { return mode_ != mode::random; }
   filter* filters() override { return &drops_; }
+  void meet(const plugin& other) override { words_.take_from(other); }
 
   void score(const decision_context& context, std::span<const candidate> all, std::span<double> out) override {
     if (mode_ == mode::random) {
@@ -52,7 +56,8 @@ class pd_bucket final : public scorer {
   }
 
   void routed(const decision_context& context, const candidate& to) override {
-    if (learns() && context.leg == serving_leg::prefill) learned_.placed(own_tokens(context, to), context.now);
+    if (learns() && context.leg == serving_leg::prefill)
+      lengths_of(context.model.model).placed(own_tokens(context, to), context.now);
   }
 
  private:
@@ -111,12 +116,20 @@ class pd_bucket final : public scorer {
 
   bool learns() const { return declared_.empty(); }
 
+  /// Each model's prompts on their own; with too many models at once, all are learned anew.
+  length_buckets& lengths_of(const std::string& model) {
+    const auto known = learned_.find(model);
+    if (known != learned_.end()) return known->second;
+    if (learned_.size() >= max_models) learned_.clear();
+    return learned_.emplace(model, learning_).first->second;
+  }
+
   static std::uint64_t own_tokens(const decision_context& context, const candidate& c) {
     return context.request.uncached_tokens(c.expected_blocks());
   }
 
   range range_of(const endpoint& e) const {
-    const auto group = words_.group(e);
+    const auto group = words_->group(e);
     if (!learns()) {
       const auto it =
           std::find_if(declared_.begin(), declared_.end(), [&](const declared_range& r) { return r.group == group; });
@@ -135,9 +148,9 @@ class pd_bucket final : public scorer {
     answering_.clear();
     for (const auto& e : context.model.endpoints) {
       if (!e.ready()) continue;
-      const auto role = words_.role(e);
-      if (role == pd_role::prefill) prefills_.push_back(words_.group(e));
-      if (role == pd_role::decode || role == pd_role::leader) answering_.push_back(words_.group(e));
+      const auto role = words_->role(e);
+      if (role == pd_role::prefill) prefills_.push_back(words_->group(e));
+      if (role == pd_role::decode || role == pd_role::leader) answering_.push_back(words_->group(e));
     }
     std::sort(prefills_.begin(), prefills_.end());
     std::sort(answering_.begin(), answering_.end());
@@ -151,7 +164,7 @@ class pd_bucket final : public scorer {
       }
       ++members_.back().engines;
     }
-    ranges_ = learned_.ranges(members_, context.now);
+    ranges_ = lengths_of(context.model.model).ranges(members_, context.now);
   }
 
   bool fits(const decision_context& context, const candidate& c) const {
@@ -196,17 +209,17 @@ class pd_bucket final : public scorer {
   void choose_answering(const decision_context& context, std::vector<candidate>& kept) {
     if (context.partner) return;
     if (left_to_both_ == context.number)
-      std::erase_if(kept, [&](const candidate& c) { return words_.role(*c.to) != pd_role::aggregated; });
+      std::erase_if(kept, [&](const candidate& c) { return words_->role(*c.to) != pd_role::aggregated; });
     else if (!learns())
-      std::erase_if(kept,
-                    [&](const candidate& c) { return words_.role(*c.to) != pd_role::aggregated && !fits(context, c); });
+      std::erase_if(
+          kept, [&](const candidate& c) { return words_->role(*c.to) != pd_role::aggregated && !fits(context, c); });
   }
 
   bool somebody_does_both(const decision_context& context) const {
     const auto& all = context.model.endpoints;
     const auto& not_these = context.request.exclude;
     return std::any_of(all.begin(), all.end(), [&](const endpoint& e) {
-      return e.ready() && words_.role(e) == pd_role::aggregated &&
+      return e.ready() && words_->role(e) == pd_role::aggregated &&
              std::find(not_these.begin(), not_these.end(), e.instance) == not_these.end();
     });
   }
@@ -219,9 +232,10 @@ class pd_bucket final : public scorer {
   bool combined_ = true;
   double alpha_ = 1.0;
   double beta_ = 2.0;
-  pd_words words_;
+  pd_words_taker words_;
   outside drops_;
-  length_buckets learned_;
+  length_buckets::settings learning_;
+  std::map<std::string, length_buckets, std::less<>> learned_;
   // Of the decision at hand.
   std::vector<std::string_view> prefills_;
   std::vector<std::string_view> answering_;

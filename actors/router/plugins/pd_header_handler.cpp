@@ -10,26 +10,28 @@ namespace {
 class pd_header final : public profile_handler {
  public:
   bool disaggregates() const override { return true; }
+  void meet(const plugin& other) override { words_.take_from(other); }
   void handle(const decision_context& context, profile_runner& profiles) override {
     using leg = profile_runner::leg;
     const auto wanted = context.request.header("x-prefiller-host-port");
     const bool prefill =
         (!wanted.empty() && profiles.run({}, leg::prefill, {}, wanted)) || profiles.run({}, leg::prefill);
     if (prefill) {
+      // The announced one; where labels name another, the filter that goes by them sees to it.
       const auto& group = profiles.best(leg::prefill)->to->group;
-      if (profiles.run({}, leg::decode, group) && words_.role(*profiles.best(leg::decode)->to) != pd_role::aggregated)
+      if (profiles.run({}, leg::decode, group) && words_->role(*profiles.best(leg::decode)->to) != pd_role::aggregated)
         return;
     }
     profiles.drop(leg::prefill);
     if (!profiles.run({}, leg::decode)) return;
     // Without a filter that knows of whole pairs, the prefill engine may have been one that nobody answers for.
     const auto& decode = *profiles.best(leg::decode)->to;
-    if (prefill && words_.role(decode) != pd_role::aggregated && !decode.group.empty())
+    if (prefill && words_->role(decode) != pd_role::aggregated && !words_->group(decode).empty())
       profiles.run({}, leg::prefill, decode.group);
   }
 
  private:
-  pd_words words_;
+  pd_words_taker words_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 /// For the prefill leg, prefill engines of groups somebody can answer in; for the other, decode engines, the leaders of
 /// groups and aggregated engines; both of one group once one leg is chosen.
-class pd_label final : public filter {
+class pd_label final : public filter, public pd_words_owner {
  public:
   explicit pd_label(parameters& p) {
     p.read("pdLabelName", words_.role_label, "the label that says an engine's role; without it the announced role")
@@ -45,7 +45,6 @@ class pd_label final : public filter {
     std::sort(answering_.begin(), answering_.end());
   }
 
-  pd_words words_;
   std::vector<std::string_view> answering_;
 };
 

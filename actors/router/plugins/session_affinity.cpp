@@ -91,7 +91,7 @@ class sessions {
     const auto word = session_of(context);
     if (word.empty()) return all.size();
     if (by_name_) {
-      const auto name = books_[static_cast<std::size_t>(context.leg)].find(word, context.now);
+      const auto name = books_[static_cast<std::size_t>(context.leg)].find(context.model.model, word, context.now);
       return index(all, [&](const endpoint& e) { return e.instance == name; });
     }
     const auto name = base64_decoded(word);
@@ -101,7 +101,7 @@ class sessions {
   void routed(const decision_context& context, const candidate& to) {
     const auto word = session_of(context);
     if (by_name_ && !word.empty())
-      books_[static_cast<std::size_t>(context.leg)].bind(word, to.to->instance, context.now);
+      books_[static_cast<std::size_t>(context.leg)].bind(context.model.model, word, to.to->instance, context.now);
   }
 
  private:

@@ -22,16 +22,16 @@ class session_book {
   };
   void set_limits(limits l) { limits_ = l; }
 
-  /// The engine's name; empty: none known.
-  std::string_view find(std::string_view session, clock_point now) {
+  /// The engine's name; empty: none known. A session of the same name is another one for another model.
+  std::string_view find(std::string_view model, std::string_view session, clock_point now) {
     forget_old(now);
-    const auto known = by_name_.find(std::hash<std::string_view>{}(session));
+    const auto known = by_name_.find(name_of(model, session));
     return known == by_name_.end() ? std::string_view{} : known->second->instance;
   }
 
-  void bind(std::string_view session, std::string_view instance, clock_point now) {
+  void bind(std::string_view model, std::string_view session, std::string_view instance, clock_point now) {
     forget_old(now);
-    const auto name = std::hash<std::string_view>{}(session);
+    const auto name = name_of(model, session);
     if (const auto known = by_name_.find(name); known != by_name_.end()) {
       known->second->instance = instance;
       known->second->used = now;
@@ -51,6 +51,12 @@ class session_book {
     std::string instance;
     clock_point used;
   };
+
+  static std::size_t name_of(std::string_view model, std::string_view session) {
+    const std::hash<std::string_view> hash;
+    // The model's hash is spread, so that exchanging the two names is another name.
+    return hash(session) ^ (hash(model) * 0x9e3779b97f4a7c15ULL + 1);
+  }
 
   void forget_last() {
     by_name_.erase(latest_first_.back().name);

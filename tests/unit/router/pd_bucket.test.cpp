@@ -258,5 +258,46 @@ TEST_CASE("pd-bucket: mistakes in its parameters") {
   CHECK(refused("scorer-pd-bucket", R"({"decayfactor": 1})").find("did you mean \"decayFactor\"") != std::string::npos);
 }
 
+TEST_CASE("pd-bucket learned: each model's boundaries are its own, and there is a bound to the models") {
+  bench b("{}");
+  const auto place = [&] {
+    for (int i = 0; i < 40; ++i) {
+      b.request.prompt_tokens = i % 10 == 0 ? 9'000 : 1'000;
+      b.by->routed(b.context(), b.all[0]);
+    }
+  };
+  b.for_length(10);
+  place();
+  b.model.model = "other";
+  b.for_length(10);
+  b.now += std::chrono::seconds(6);
+  CHECK(b.for_length(500) == "p2 ");  // still the first split, at 200
+  b.model.model = "m";
+  CHECK(b.for_length(500) == "p1 ");  // learned: 1,000
+  for (int i = 0; i < 64; ++i) {
+    b.model.model = "m" + std::to_string(i);
+    b.for_length(10);
+  }
+  b.model.model = "m";
+  CHECK(b.for_length(500) == "p2 ");  // forgotten with the others
+}
+
+TEST_CASE("pd-bucket goes by the words of filter-by-pd-label, whichever comes first") {
+  bench b(R"({"mode": "declared", "ranges": [{"group": "east", "max": 1000}, {"group": "west", "min": 1001}]})", 0);
+  const auto labelled = [&](std::string name, std::string role, std::string group) {
+    b.add(std::move(name)).labels = {{"team", std::move(group)}, {"work", std::move(role)}};
+  };
+  labelled("pe", "P", "east");
+  labelled("pw", "P", "west");
+  CHECK(b.for_length(10) == "pe pw ");  // no group known by the usual words: any range
+  const auto words = make_plugin<filter>("filter-by-pd-label",
+                                         R"({"pdLabelName": "work", "pdGroupLabelName": "team", "prefillValue": "P"})");
+  b.by->meet(*make_plugin<picker>("max-score-picker"));
+  b.by->meet(*words);
+  b.by->meet(*make_plugin<filter>("filter-by-pd-label"));  // the first one counts
+  CHECK(b.for_length(10) == "pe ");
+  CHECK(b.for_length(5'000) == "pw ");
+}
+
 }  // namespace
 }  // namespace infernex::router

@@ -243,5 +243,22 @@ TEST_CASE("session affinity by a remembered name: bounded, forgotten when unused
   check_scores(b.score(*score), {0, 1});
 }
 
+TEST_CASE("session affinity by a remembered name: the same name is another session for another model") {
+  plugin_bench b;
+  b.add("a");
+  b.add("b");
+  const auto by = make_plugin<filter>("session-affinity-filter", R"({"strategy": "session_id"})");
+  const std::vector<header> headers{{"x-session-id", "s"}};
+  b.request.headers = headers;
+  by->routed(b.context(), b.all[1]);
+  CHECK(b.kept(*by) == "b ");
+  b.model.model = "other";
+  CHECK(b.kept(*by) == "a b ");
+  by->routed(b.context(), b.all[0]);
+  CHECK(b.kept(*by) == "a ");
+  b.model.model = "m";
+  CHECK(b.kept(*by) == "b ");
+}
+
 }  // namespace
 }  // namespace infernex::router

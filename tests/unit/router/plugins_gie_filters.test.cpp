@@ -234,6 +234,25 @@ TEST_CASE("header-profile-handler: the profile that the request names") {
   const std::vector<header> unknown{{"epp-profile", "nothing"}};
   f.request.headers = unknown;
   CHECK(f.decide().serving.ranked.empty());
+  CHECK(f.decide().reason == "no engine of model m can take this request: there is no profile of the name it asks for");
+}
+
+TEST_CASE("header-profile-handler: a profile that leaves nobody is the last word; the first stands in for none only") {
+  const auto spec_with = [](std::string_view second) {
+    scheduler_spec spec;
+    for (const auto* type : {"prefill-filter", "decode-filter", "header-profile-handler"})
+      spec.plugins.push_back({"", type, {}});
+    spec.profiles.push_back({"prefill", {{"prefill-filter"}}});
+    spec.profiles.push_back({std::string(second), {{"decode-filter"}}});
+    return spec;
+  };
+  fleet_of with_default(spec_with("decode"));
+  with_default.add("p", roles::Prefill, "g");
+  CHECK(with_default.decide().serving.ranked.empty());
+  CHECK(with_default.decide().reason == "no engine of model m can take this request: 1 filtered out");
+  fleet_of without(spec_with("answers"));
+  without.add("p", roles::Prefill, "g");
+  REQUIRE(without.decide().serving.ranked.size() == 1);
 }
 
 }  // namespace

@@ -168,6 +168,23 @@ TEST_CASE("pd-kv-cache-aware: the prefill engine by cache, then the freest decod
   }
 }
 
+TEST_CASE("pd-header-handler goes by the filter's own names of labels, though the engines announce nothing of it") {
+  auto plugins = kv_aware;
+  plugins[0].parameters = {
+      {"pdLabelName", "work"}, {"pdGroupLabelName", "team"}, {"prefillValue", "P"}, {"decodeValue", "D"}};
+  one_profile f(plugins);
+  f.add("d1", roles::Aggregated, "", 0.1);
+  f.add("d2", roles::Aggregated, "", 0.6);
+  f.add("p1", roles::Aggregated, "");
+  f.add("p2", roles::Aggregated, "");
+  for (auto& e : f.of.endpoints)
+    e.labels = {{"team", e.instance.substr(1)}, {"work", e.instance[0] == 'd' ? "D" : "P"}};
+  f.found = {{"p2", 8}};
+  CHECK(f.chosen() == "d2 p2");
+  f.of.endpoints[3].state = fb::EngineState::Down;
+  CHECK(f.chosen() == "d1 p1");
+}
+
 TEST_CASE("pd-header-handler without a filter by label: by announced roles, pairs stay whole") {
   one_profile f({{"", "scorer-pd-kv-cache-aware", {}}, {"", "picker-min-random", {}}, {"", "pd-header-handler", {}}});
   f.add("d1", roles::Decode, "g1");
