@@ -22,8 +22,11 @@ settings with_threads(settings how) {
 class running_gateway final : public gateway_role {
  public:
   running_gateway(const runtime& process, const settings& how, const std::shared_ptr<indexer::index_set>& index)
-      : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}, {}},
+      : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}, {}, {}},
         threads_(std::make_unique<http::io_threads>(shared_.how.threads)) {
+    const bool decides = how.router == router_mode::embedded;
+    const auto policy = decides ? router::spec_of(how.policy) : router::scheduler_spec{};
+    publish_headers(decides ? &policy : nullptr);
     shared_.facts = std::make_shared<gateway_facts>(how, process.metrics, shared_.source, process.epoch);
     for (unsigned i = 0; i < threads_->size(); ++i) {
       auto& worker = threads_->at(i);
@@ -88,8 +91,12 @@ class running_gateway final : public gateway_role {
   }
 
  private:
+  void publish_headers(const router::scheduler_spec* policy) {
+    shared_.headers.publish(std::make_shared<const header_plan>(plan_headers(shared_.how.routing_headers, policy)));
+  }
   config_watch::outcome reload(const std::string& file) {
     auto read = router::load_picker_config(file);
+    if (read.spec) publish_headers(&*read.spec);
     if (read.spec) shared_.newest_policy.publish(std::make_shared<const router::scheduler_spec>(*std::move(read.spec)));
     return {read.problems(), std::move(read.remarks)};
   }

@@ -21,6 +21,7 @@ hand::hand(gateway_shared& all, http::worker& on, std::unique_ptr<decider> decid
       backoff(all.how.backoff_first, all.how.backoff_most),
       route(std::move(decides)),
       topology_(all.facts->fleet.topologies()),
+      headers_(all.headers),
       random_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {}
 
 std::string hand::new_request_id() {

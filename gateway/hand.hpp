@@ -14,6 +14,7 @@
 #include "gateway/key_cache.hpp"
 #include "gateway/metrics.hpp"
 #include "gateway/placing.hpp"
+#include "gateway/routing_headers.hpp"
 #include "gateway/token_chain.hpp"
 
 namespace infernex::gateway {
@@ -29,6 +30,8 @@ struct gateway_shared {
   std::atomic<std::uint32_t> in_flight{0};
   /// `router: embedded`: the policy's configuration file as read anew; null: still that of `how`.
   published<router::scheduler_spec> newest_policy;
+  /// Follows the policy.
+  published<header_plan> headers;
   /// Sequence of this gateway's route queries.
   std::atomic<std::uint64_t> queries{0};
 };
@@ -52,6 +55,8 @@ class hand {
 
   /// The present topology; may be null at the start. Hold it across co_await.
   std::shared_ptr<const router::topology> topology() { return topology_.shared(); }
+  /// The headers to look at and to answer with. Do not hold it across co_await.
+  const header_plan& headers() { return *headers_.get(); }
   router::load_board& board() { return shared.facts->fleet.board(); }
   std::string new_request_id();
 
@@ -71,6 +76,7 @@ class hand {
   void send_now();
 
   published<router::topology>::reader topology_;
+  published<header_plan>::reader headers_;
   life_events events_;
   bool sending_ = false;
   bool sending_next_ = false;

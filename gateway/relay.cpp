@@ -1,6 +1,7 @@
 #include "gateway/relay.hpp"
 
 #include "gateway/headers.hpp"
+#include "gateway/routing_headers.hpp"
 
 namespace infernex::gateway {
 namespace {
@@ -25,6 +26,7 @@ http::fields answer_headers(const session& s, const http::exchange& from) {
   headers.push_back({"X-Request-Id", s.request_id});
   headers.push_back({"x-infernex-endpoint", header_line(s.instance)});
   headers.push_back({"x-infernex-decision", header_line(s.decision)});
+  add_session_tokens(headers, s.at.headers(), s.instance);
   return headers;
 }
 

@@ -119,7 +119,7 @@ std::optional<answer> prepare(session& s) {
   if (s.body.model != s.model->model) s.where.adapter = s.body.model;
   s.where.prompt_bytes = static_cast<std::uint32_t>(s.body.prompt.size());
   s.where.max_tokens = s.body.max_tokens;
-  s.where.headers = routing_headers(s.in.headers);
+  s.where.headers = routing_headers(s.in.headers, s.at.headers());
   return std::nullopt;
 }
 

@@ -52,6 +52,8 @@ struct settings {
   /// When a router that keeps silent is no longer asked.
   router_breaker::limits breaker;
   router::policy policy;
+  /// Request headers that routing plugins may look at, besides those always told (routing_headers.cpp).
+  std::vector<std::string> routing_headers;
   router::fleet_settings fleet;
   /// For decisions taken here.
   router::prediction_settings prediction;

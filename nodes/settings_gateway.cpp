@@ -1,3 +1,4 @@
+#include "gateway/routing_headers.hpp"
 #include "nodes/settings.hpp"
 
 namespace infernex::nodes {
@@ -31,6 +32,17 @@ void read_tokens(config::section at, gateway::token_settings& into) {
       .read_bytes("max_answer_bytes", into.max_answer_bytes, 1 << 10, 1ULL << 30);
 }
 
+void read_routing_headers(config::section& at, std::vector<std::string>& into) {
+  constexpr std::size_t most = 32;
+  std::vector<std::string> names;
+  at.read("routing_headers", names);
+  if (names.size() > most) at.complain("routing_headers", "at most " + std::to_string(most) + " of them");
+  for (const auto& name : names)
+    if (!gateway::usable_header_name(name))
+      at.complain("routing_headers", "names of headers, at most 64 letters, digits and hyphens; not \"" + name + "\"");
+  into = std::move(names);
+}
+
 }  // namespace
 
 void read_gateway(config::section at, gateway::settings& into) {
@@ -52,6 +64,7 @@ void read_gateway(config::section at, gateway::settings& into) {
       .read("backoff_most", into.backoff_most, 10ms, 1h)
       .read("life_interval", into.life_interval, 1ms, 1s);
   read_policy(at.below("policy"), into.policy);
+  read_routing_headers(at, into.routing_headers);
   read_fleet(at.below("fleet"), into.fleet);
   read_prediction(at.below("prediction"), into.prediction);
   at.below("breaker")

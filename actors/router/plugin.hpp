@@ -55,6 +55,14 @@ struct decision_context {
   std::uint64_t number = 0;
 };
 
+/// A request header that a plugin looks at, by its name in lower case.
+struct header_use {
+  std::string_view name;
+  /// Its value is the name of the engine that answered the session's last request, in base64: the gateway writes it
+  /// into its answers.
+  bool names_engine = false;
+};
+
 /// A plugin belongs to one scheduler, hence to one thread; it may keep state of its own, of bounded size.
 class plugin {
  public:
@@ -63,6 +71,8 @@ class plugin {
   virtual void routed(const decision_context&, const candidate&) {}
   /// Looks at cached blocks, so that the index has to be asked.
   virtual bool uses_cache() const { return false; }
+  /// Those its parameters name, which the gateway may not know of otherwise.
+  virtual void add_headers(std::vector<header_use>&) const {}
   /// Once all plugins of a configuration are made: each is shown every other, in the order of the configuration.
   virtual void meet(const plugin&) {}
 };

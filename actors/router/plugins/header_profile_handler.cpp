@@ -20,6 +20,7 @@ class header_profile final : public profile_handler {
     const auto wanted = context.request.header(header_);
     profiles.run(wanted.empty() ? without_header_ : wanted, leg::decode);
   }
+  void add_headers(std::vector<header_use>& into) const override { into.push_back({header_}); }
   void know_profiles(std::vector<std::string_view> all) override {
     if (std::find(all.begin(), all.end(), otherwise_) != all.end()) without_header_ = otherwise_;
   }

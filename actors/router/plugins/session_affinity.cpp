@@ -98,6 +98,10 @@ class sessions {
     return index(all, [&](const endpoint& e) { return e.instance == name || e.address() == name; });
   }
 
+  void add_headers(std::vector<header_use>& into) const {
+    for (const auto& name : headers_) into.push_back({name, !by_name_});
+  }
+
   void routed(const decision_context& context, const candidate& to) {
     const auto word = session_of(context);
     if (by_name_ && !word.empty())
@@ -129,6 +133,7 @@ class session_score final : public scorer {
     if (const auto at = sessions_.find(context, all); at < all.size()) out[at] = 1.0;
   }
   void routed(const decision_context& context, const candidate& to) override { sessions_.routed(context, to); }
+  void add_headers(std::vector<header_use>& into) const override { sessions_.add_headers(into); }
 
  private:
   sessions sessions_;
@@ -144,6 +149,7 @@ class session_pin final : public filter {
     kept.resize(1);
   }
   void routed(const decision_context& context, const candidate& to) override { sessions_.routed(context, to); }
+  void add_headers(std::vector<header_use>& into) const override { sessions_.add_headers(into); }
 
  private:
   sessions sessions_;

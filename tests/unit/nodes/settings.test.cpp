@@ -185,3 +185,15 @@ TEST_CASE("a policy may name a file of EndpointPickerConfig, beside the file tha
                      folder + "/wrong.yaml:1:1: schedulingProfiles: at least one profile is needed"});
   std::filesystem::remove_all(folder);
 }
+
+TEST_CASE("routing headers are names of headers, and not too many") {
+  node_settings read;
+  CHECK(mistakes_of("gateway: {routing_headers: [X-Team, x-region]}\n", read).empty());
+  CHECK(read.gateway.routing_headers == std::vector<std::string>{"X-Team", "x-region"});
+  const auto lines = mistakes_of("gateway: {routing_headers: ['x team']}\n", read);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("gateway.routing_headers: names of headers") != std::string::npos);
+  std::string many = "gateway: {routing_headers: [x";
+  for (int i = 0; i < 32; ++i) many += ", x" + std::to_string(i);
+  CHECK(mistakes_of(many + "]}\n", read).size() == 1);
+}
