@@ -77,6 +77,8 @@ struct replay_progress {
   std::optional<double> prefilled_ms;
   std::optional<double> first_token_ms;
   std::optional<double> ended_ms;
+  /// It lost an engine on its way: its times and tokens are not those of one engine.
+  bool moved = false;
 };
 
 /// A router replica: places requests by what has come to its knowledge. Each call comes when its content is known to

@@ -21,6 +21,7 @@ void replay_world::arrive(std::size_t index) {
   one.answered = 0;
   one.begun = false;
   one.told.id = index;
+  one.told.moved = false;
   const auto drawn = mixed(settings_.seed * 0x9E3779B97F4A7C15ULL + index + 1);
   one.gateway = static_cast<std::uint32_t>(drawn) % settings_.gateways;
   one.router = settings_.router_affinity ? 0 : static_cast<std::uint32_t>(drawn >> 32) % settings_.routers;
@@ -35,7 +36,11 @@ std::span<const block_name> replay_world::full_blocks(const request& one) const 
 
 void replay_world::place(std::uint32_t open) {
   auto& one = open_[open];
-  one.told = {.id = one.told.id, .prompt_tokens = one.prompt_tokens, .answered = one.answered, .placed_ms = now_ms_};
+  one.told = {.id = one.told.id,
+              .prompt_tokens = one.prompt_tokens,
+              .answered = one.answered,
+              .placed_ms = now_ms_,
+              .moved = one.told.moved};
   one.at = stage::none;
   news_.deliver(now_ms_);
   const auto choice = routers_[one.router]->place({.id = one.told.id,
@@ -138,6 +143,7 @@ void replay_world::replace_all(std::uint32_t engine) {
       if (more != 0) one.lost_ms = now_ms_;
     }
     one.told.ended_ms = now_ms_;
+    one.told.moved = true;
     news_.progress(replay_news::step::ended, one.told, one.gateway, one.router, now_ms_);
     place(open);
   }

@@ -165,6 +165,10 @@ class routing : public replay_policy {
   }
 
   void learn(const replay_progress& of, const std::string& id) {
+    if (of.moved) {  // as a gateway's second attempts, of which nothing is learned either
+      speeds_.finished(id, std::nullopt);
+      return speeds_.finished(id + "/decode", std::nullopt);
+    }
     const auto ms = [](std::optional<double> from, std::optional<double> to) {
       return from && to ? std::optional(*to - *from) : std::nullopt;
     };

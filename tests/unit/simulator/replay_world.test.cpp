@@ -191,6 +191,7 @@ TEST_CASE("a failed engine's requests go elsewhere with what they were answered"
   CHECK(told.ended.at(0).answered == 50);
   CHECK(told.ended.at(0).prompt_tokens > 160 - 1);
   CHECK(told.ended.at(0).choice.engine == 1);
+  CHECK(told.ended.at(0).moved);
 }
 
 TEST_CASE("prefill and decode apart: whichever fails, its requests begin anew or go on elsewhere") {
@@ -219,6 +220,7 @@ TEST_CASE("prefill and decode apart: whichever fails, its requests begin anew or
     CHECK((got.ttft->mean > dies.ms) == dies.before_first_token);
     CHECK((last.prompt_tokens == 320) == dies.before_first_token);
     CHECK(last.answered == 100);
+    CHECK(last.moved);
   }
 }
 
