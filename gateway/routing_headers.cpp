@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "actors/router/policy_headers.hpp"
+#include "gateway/headers.hpp"
 
 namespace infernex::gateway {
 
@@ -93,7 +94,8 @@ header_plan plan_headers(const std::vector<std::string>& configured, const route
     return plan;
   }
   for (auto& one : router::headers_of(*policy)) {
-    if (one.names_engine) add(plan.session_tokens, one.name);
+    // A header that HTTP itself or the gateway sets is no place for a token.
+    if (one.names_engine && !to_client({{one.name, "token"}}).empty()) add(plan.session_tokens, one.name);
     ask(std::move(one.name));
   }
   return plan;

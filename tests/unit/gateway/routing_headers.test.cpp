@@ -47,6 +47,8 @@ TEST_CASE("a plan of headers by a policy: those its plugins name; a token only w
   CHECK(plan.session_tokens == std::vector<std::string>{"x-ours"});
   CHECK(router::headers_of(spec) ==
         std::vector<router::policy_header>{{"x-ours", true}, {"x-profile", false}, {"x-session-id", false}});
+  spec.plugins[0].parameters = {{"headerName", "Content-Length"}};
+  CHECK(plan_headers({}, &spec).session_tokens.empty());
   spec.plugins[0].parameters = {{"headerNmae", "x"}};
   CHECK(router::headers_of(spec).empty());
   router::scheduler_spec plain;
