@@ -62,6 +62,7 @@ void show_routers(gateway_facts& facts) {
 void on_events(gateway_pointer self) {
   auto& s = self->state;
   take_events(*s.facts, self->clock().now());
+  call_waiting(*s.facts, std::chrono::steady_clock::now());
   if (s.report_soon || !s.facts->requests.changed()) return;
   s.report_soon = true;
   self->delayed_send(self, s.life_interval, tick{});
@@ -78,6 +79,7 @@ void on_tick(gateway_pointer self) {
   if (!regular) return;
   tell(s.facts->fleet.on_tick(now));
   if (s.facts->routers.expire(now)) show_routers(*s.facts);
+  call_waiting(*s.facts, std::chrono::steady_clock::now());
   s.metrics->show(*s.facts);
   s.next_heartbeat = now + heartbeat;
   self->delayed_send(self, heartbeat, tick{});
@@ -106,7 +108,11 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
         tell(f.fleet.on_announce(*m.message, m.received_at));
         tend_predictions(f, m.received_at);
       },
-      [self](const inbound<fb::EngineLoad>& m) { self->state.facts->fleet.on_load(*m.message, m.received_at); },
+      [self](const inbound<fb::EngineLoad>& m) {
+        auto& f = *self->state.facts;
+        f.fleet.on_load(*m.message, m.received_at);
+        call_waiting(f, std::chrono::steady_clock::now());
+      },
       [self](const inbound<fb::RequestLife>& m) {
         auto& f = *self->state.facts;
         f.fleet.on_life(*m.message, m.received_at, f.requests.source());
@@ -129,6 +135,10 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
 }
 
 }  // namespace
+
+void call_waiting(gateway_facts& facts, clock_point now) {
+  if (!facts.room.empty()) facts.room.call(facts.topology.get(), facts.fleet.board(), now);
+}
 
 void take_events(gateway_facts& facts, clock_point now) {
   auto events = facts.inbox.take();

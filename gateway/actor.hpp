@@ -11,6 +11,7 @@
 #include "gateway/parity.hpp"
 #include "gateway/router_list.hpp"
 #include "gateway/settings.hpp"
+#include "gateway/waiting_room.hpp"
 
 namespace infernex::gateway {
 
@@ -24,6 +25,7 @@ struct gateway_facts {
         routed(predicted),
         speeds(fleet.board()),
         cached_tokens(metrics, how.parity),
+        room(how.policy.queue),
         topology(fleet.topologies()) {}
   router::fleet fleet;
   life requests;
@@ -36,10 +38,15 @@ struct gateway_facts {
   router::prediction_book routed;
   router::speed_book speeds;
   parity cached_tokens;
+  /// Of requests for which all engines are saturated, where decisions are taken here.
+  waiting_room room;
   published<router::topology>::reader topology;
   /// Version of the topology that predictions follow.
   std::uint64_t followed = 0;
 };
+
+/// Lets those who wait for an engine go, if there is room now.
+void call_waiting(gateway_facts& facts, clock_point now);
 
 /// Takes over what waits in the inbox.
 void take_events(gateway_facts& facts, clock_point now);

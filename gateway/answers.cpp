@@ -47,6 +47,14 @@ answer too_slow(std::chrono::milliseconds limit) {
       504, "The answer was not complete within " + readable(limit) + "; the request was cancelled.", "timeout", {}, {}};
 }
 
+answer all_saturated(std::string_view model, std::string_view reason, const shed_request& how) {
+  return {how.waited ? 503U : 429U,
+          "`" + std::string(model) + "` is saturated: " + std::string(reason),
+          how.waited ? "queue_timeout" : "engines_saturated",
+          {},
+          std::chrono::ceil<std::chrono::seconds>(how.retry_after)};
+}
+
 answer too_busy(std::uint32_t max_in_flight) {
   return {429,
           "The gateway is answering " + std::to_string(max_in_flight) + " requests already, its limit.",

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "gateway/choice.hpp"
 #include "gateway/openai_request.hpp"
 #include "messages/errc.hpp"
 
@@ -30,6 +31,8 @@ answer no_engine(std::string_view model, std::string_view reason);
 /// Every engine tried has failed; `story` says which and how.
 answer engines_failed(std::string_view story);
 answer too_slow(std::chrono::milliseconds limit);
+/// Every engine is saturated: 429 at once, 503 after a wait.
+answer all_saturated(std::string_view model, std::string_view reason, const shed_request& how);
 answer too_busy(std::uint32_t max_in_flight);
 /// An engine's answer is over the bound, or not HTTP.
 answer bad_answer(std::string_view instance, std::string_view why);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct route_request {
   std::vector<std::string> exclude;
   /// Those that plugins may look at (routing_headers).
   std::vector<std::pair<std::string, std::string>> headers;
+  /// When its client is answered whatever has come of it.
+  std::optional<std::chrono::steady_clock::time_point> ends_at = {};
 };
 
 /// An engine that can take the request.
@@ -44,6 +47,13 @@ struct candidate {
   std::uint32_t expected_blocks() const { return std::max(overlap_blocks, predicted_blocks); }
 };
 
+/// It is not to be placed now, for every engine is saturated.
+struct shed_request {
+  std::chrono::milliseconds retry_after{1'000};
+  /// It was kept waiting before; not: it was turned away at once.
+  bool waited = false;
+};
+
 /// Where a request goes: best engine first, or none, and one line for people that says why.
 struct choice {
   std::vector<candidate> ranked;
@@ -51,6 +61,10 @@ struct choice {
   bool index_used = false;
   /// Taken here for lack of a router's answer.
   bool by_fallback = false;
+  /// Then nobody is ranked, and nobody else is to be asked.
+  std::optional<shed_request> shed = {};
+  /// Not an answer yet: it waits for an engine to have room.
+  bool waits = false;
 };
 
 }  // namespace infernex::gateway

@@ -30,7 +30,7 @@ class running_gateway final : public gateway_role {
     shared_.facts = std::make_shared<gateway_facts>(how, process.metrics, shared_.source, process.epoch);
     for (unsigned i = 0; i < threads_->size(); ++i) {
       auto& worker = threads_->at(i);
-      auto route = how.router == router_mode::embedded ? make_route_embedded(shared_, index)
+      auto route = how.router == router_mode::embedded ? make_route_embedded(shared_, worker, index)
                                                        : make_route_by_bus(shared_, worker);
       hands_.push_back(std::make_unique<hand>(shared_, worker, std::move(route)));
     }

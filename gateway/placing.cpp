@@ -1,6 +1,7 @@
 #include "gateway/placing.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "gateway/text_keys.hpp"
 
@@ -36,6 +37,12 @@ std::optional<T> std_optional(const flatbuffers::Optional<T>& value) {
   return value ? std::optional<T>(*value) : std::nullopt;
 }
 
+flatbuffers::Optional<std::uint32_t> ms_left(const route_request& item, std::chrono::steady_clock::time_point now) {
+  if (!item.ends_at || now == std::chrono::steady_clock::time_point::max()) return flatbuffers::nullopt;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*item.ends_at - now).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
 }  // namespace
 
 std::size_t query_bytes(const route_request& request) {
@@ -45,7 +52,8 @@ std::size_t query_bytes(const route_request& request) {
 }
 
 flatbuffers::DetachedBuffer encode_route_query(std::string_view source, std::uint64_t epoch, std::uint64_t sequence,
-                                               std::string_view model, const std::vector<const route_request*>& items) {
+                                               std::string_view model, const std::vector<const route_request*>& items,
+                                               std::chrono::steady_clock::time_point now) {
   flatbuffers::FlatBufferBuilder b(1024);
   const auto text = [&b](std::string_view s) { return b.CreateString(s.data(), s.size()); };
   std::vector<flatbuffers::Offset<fb::RouteItem>> rows;
@@ -62,7 +70,7 @@ flatbuffers::DetachedBuffer encode_route_query(std::string_view source, std::uin
     const auto headers = b.CreateVector(said);
     rows.push_back(fb::CreateRouteItem(b, id, adapter, item->key_mode, optional_of(item->prompt_tokens),
                                        item->prompt_bytes, item->block_size, keys, optional_of(item->max_tokens),
-                                       exclude, headers));
+                                       exclude, headers, ms_left(*item, now)));
   }
   const auto origin = fb::CreateOrigin(b, text(source), epoch, sequence);
   const auto name = text(model);
@@ -74,6 +82,10 @@ choice to_choice(const fb::RouteChoice& decided) {
   choice out;
   out.reason = text(decided.reason());
   out.index_used = decided.index_used();
+  out.waits = decided.queueing() == fb::Queueing::Waiting;
+  if (decided.queueing() == fb::Queueing::Shed)
+    out.shed = shed_request{std::chrono::milliseconds(decided.retry_after_ms().value_or(1'000)),
+                            decided.queued_ms().has_value()};
   if (text(decided.instance()).empty()) return out;
   out.ranked.push_back({std::string(text(decided.instance())), std::string(text(decided.url())),
                         decided.overlap_blocks(), decided.predicted_blocks(), decided.by_prediction(),
@@ -90,10 +102,16 @@ choice to_choice(const fb::RouteChoice& decided) {
 }
 
 choice place(const route_request& request, const router::model_endpoints* candidates, const router::load_board& loads,
-             const router::overlaps& cached, router::scheduler& by, router::clock_point now) {
-  const std::vector<std::string_view> exclude(request.exclude.begin(), request.exclude.end());
+             const router::overlaps& cached, router::scheduler& by, router::clock_point now,
+             const router::queue_settings& queue, std::span<const std::string_view> full) {
+  std::vector<std::string_view> exclude(request.exclude.begin(), request.exclude.end());
+  exclude.insert(exclude.end(), full.begin(), full.end());
   const header_views headers(request.headers.begin(), request.headers.end());
-  const auto& decided = by.decide(placement_of(request, exclude, headers), candidates, loads, cached, now);
+  auto asked = placement_of(request, exclude, headers);
+  const auto terms = router::terms_of(headers, queue);
+  asked.tenant = terms.tenant;
+  asked.priority = terms.priority;
+  const auto& decided = by.decide(asked, candidates, loads, cached, now);
   choice out;
   out.reason = decided.reason;
   out.index_used = decided.index_used;
@@ -130,6 +148,8 @@ router::load_share share_of(const route_request& request, std::uint32_t cached_b
   const auto p = placement_of(request, {}, {});
   return {1, p.uncached_tokens(cached_blocks), p.prompt_blocks()};
 }
+
+std::uint64_t cost_of(const route_request& request) { return router::cost_of(placement_of(request, {}, {})); }
 
 std::uint32_t cached_tokens(const route_request& request, std::uint32_t blocks,
                             std::optional<std::uint32_t> prompt_tokens) {

@@ -1,13 +1,14 @@
 #include "gateway/route_by_bus.hpp"
 
+#include <algorithm>
 #include <map>
-#include <mutex>
 #include <random>
 #include <vector>
 
 #include <boost/asio/post.hpp>
 
 #include "actors/runtime/log.hpp"
+#include "gateway/door.hpp"
 #include "gateway/placing.hpp"
 #include "gateway/router_breaker.hpp"
 
@@ -19,6 +20,13 @@ constexpr std::size_t max_bytes = 768 << 10;
 /// A router that did not answer is not asked by name for so long. It has ended, or hangs: either way its announcements
 /// stop, but are remembered for a while.
 constexpr std::chrono::seconds forget_gone_after{5};
+/// A router in whose queue requests wait gives a sign of life every second; after this without one it is gone.
+constexpr std::chrono::milliseconds router_silence{3'000};
+/// For an answer's way from the bus's threads here.
+constexpr std::chrono::milliseconds margin{50};
+/// Routers asked one after the other, each of which went away while the request waited in its queue.
+constexpr unsigned most_queues = 3;
+constexpr std::string_view lost = "the router in whose queue it waited is gone";
 
 /// One request that waits for a router. The bus may hold it longer than the request lives: nothing is touched
 /// once it is abandoned.
@@ -27,6 +35,8 @@ struct pending_route {
   waiter* wake;
   std::optional<result<choice>> answer;
   bool abandoned = false;
+  /// A router has it in its queue.
+  bool queued = false;
 };
 using pending_batch = std::vector<std::shared_ptr<pending_route>>;
 
@@ -36,40 +46,69 @@ struct abandon_at_end {
   ~abandon_at_end() { pending->abandoned = true; }
 };
 
-/// Where the bus's threads put answers; closed before the worker's context goes.
-class door {
- public:
-  explicit door(http::asio::io_context& context) : context_(&context) {}
-  template <class Work>
-  void post(Work work) {
-    const std::lock_guard lock(guard_);
-    if (context_) http::asio::post(*context_, std::move(work));
-  }
-  void close() {
-    const std::lock_guard lock(guard_);
-    context_ = nullptr;
-  }
+void give(pending_route& to, result<choice> answer) {
+  if (to.abandoned) return;
+  if (answer && answer->waits)
+    to.queued = true;  // and is woken to wait on
+  else
+    to.answer = std::move(answer);
+  to.wake->notify();
+}
 
- private:
-  std::mutex guard_;
-  http::asio::io_context* context_;
-};
-
+/// The first answer to a query: one for each request, in their order.
 void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
   const auto* choices = answer ? (*answer)->choices() : nullptr;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     auto& p = *batch[i];
     if (p.abandoned) continue;
-    if (!answer) {
-      p.answer = answer.failure();
-    } else if (choices && i < choices->size() && text(choices->Get(i)->request_id()) == p.request->request_id) {
-      p.answer = to_choice(*choices->Get(i));
-    } else {
-      p.answer = error{errc::malformed_input, "the router answered another question"};
-    }
-    p.wake->notify();
+    if (!answer)
+      give(p, answer.failure());
+    else if (choices && i < choices->size() && text(choices->Get(i)->request_id()) == p.request->request_id)
+      give(p, to_choice(*choices->Get(i)));
+    else
+      give(p, error{errc::malformed_input, "the router answered another question"});
   }
 }
+
+/// A later answer, for some of those that wait; a failure is for all of them.
+void deliver_later(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
+  const auto waits = [](const auto& p) { return !p->abandoned && p->queued && !p->answer; };
+  if (!answer) {
+    for (const auto& p : batch)
+      if (waits(p)) give(*p, answer.failure());
+    return;
+  }
+  if (!(*answer)->choices()) return;
+  for (const auto* said : *(*answer)->choices()) {
+    const auto p = std::find_if(batch.begin(), batch.end(), [&](const auto& one) {
+      return waits(one) && one->request->request_id == text(said->request_id());
+    });
+    if (p != batch.end()) give(**p, to_choice(*said));
+  }
+}
+
+/// Of one query, on the bus's threads: how many of its requests still wait in the router's queue.
+class conversation {
+ public:
+  bool first() const { return !begun_; }
+  /// How long to listen for the next answer; 0: this was the last.
+  std::chrono::milliseconds after(const result<view<fb::RouteDecision>>& answer) {
+    const auto count = [&](auto counts) -> std::ptrdiff_t {
+      const auto* choices = answer ? (*answer)->choices() : nullptr;
+      return choices ? std::count_if(choices->begin(), choices->end(), counts) : 0;
+    };
+    const auto waits = [](const fb::RouteChoice* c) { return c->queueing() == fb::Queueing::Waiting; };
+    if (!std::exchange(begun_, true))
+      waiting_ = count(waits);
+    else
+      waiting_ -= count([&](const fb::RouteChoice* c) { return !waits(c); });
+    return waiting_ > 0 ? router_silence : std::chrono::milliseconds(0);
+  }
+
+ private:
+  bool begun_ = false;
+  std::ptrdiff_t waiting_ = 0;
+};
 
 class route_by_bus final : public decider {
  public:
@@ -82,6 +121,8 @@ class route_by_bus final : public decider {
         routers_(shared.facts->router_names),
         skipped_(shared.process.metrics.counter("infernex_gateway_route_skipped_total",
                                                 "Requests for which a router that keeps silent was not asked")),
+        lost_(shared.process.metrics.counter("infernex_gateway_route_lost_total",
+                                             "Requests that waited in the queue of a router that went away")),
         pauses_(shared.process.metrics.counter("infernex_gateway_route_pauses_total",
                                                "Times that a silent router ceased to be asked, on one thread")) {}
 
@@ -94,8 +135,12 @@ class route_by_bus final : public decider {
   void send(const std::string& model, pending_batch batch);
   /// The router that is to be asked by name; null: whichever takes the query.
   const std::string* router_of(const std::string& model);
-  void ask_anyone(const std::string& model, const flatbuffers::DetachedBuffer& query, pending_batch batch);
+  using shared_query = std::shared_ptr<const flatbuffers::DetachedBuffer>;
+  /// `router` empty: whichever takes it.
+  void put(const shared_query& query, const std::string& model, const std::string& router, pending_batch batch);
+  void note_silence(const std::string& router, errc why);
   std::string why_not(const result<choice>& answer) const;
+  static bool lost_in_queue(const result<choice>& answer) { return !answer && answer.failure().detail == lost; }
   http::task<std::optional<result<choice>>> ask(const route_request& request, waiter& wake, router_breaker::leave with);
   void learn(const result<choice>& answer, router_breaker::leave with);
 
@@ -112,6 +157,7 @@ class route_by_bus final : public decider {
   std::string gone_;
   router::clock_point gone_until_;
   prometheus::Counter& skipped_;
+  prometheus::Counter& lost_;
   prometheus::Counter& pauses_;
 };
 
@@ -126,7 +172,13 @@ http::task<choice> route_by_bus::choose(const route_request& request, std::share
       why = "routers keep silent and are not asked for a while";
     } else {
       auto answer = co_await ask(request, wake, leave);
+      // The router in whose queue it waited is gone: there may be another.
+      for (unsigned again = 0; answer && lost_in_queue(*answer) && again < most_queues; ++again) {
+        lost_.Increment();
+        answer = co_await ask(request, wake, router_breaker::leave::ask);
+      }
       if (!answer) co_return choice{};
+      if (*answer && (*answer)->shed) co_return std::move(**answer);
       // A router that has just started knows fewer engines than we do.
       if (*answer && (!(*answer)->ranked.empty() || !someone_ready(request, candidates))) co_return std::move(**answer);
       why = why_not(*answer);
@@ -145,16 +197,20 @@ http::task<std::optional<result<choice>>> route_by_bus::ask(const route_request&
     flush_posted_ = true;
     http::asio::post(worker_.context(), [this] { flush(); });
   }
-  // The bus keeps the time-out; the margin is for its answer's way here.
-  const auto deadline = std::chrono::steady_clock::now() + shared_.how.route_timeout + std::chrono::milliseconds(50);
-  const auto outcome = co_await wake.wait(deadline);
+  // The bus keeps the time-out.
+  auto outcome = co_await wake.wait(std::chrono::steady_clock::now() + shared_.how.route_timeout + margin);
   auto& answer = waiting.pending->answer;
+  const bool queued = waiting.pending->queued;
+  if (queued) learn(choice{}, with);
+  while (waiting.pending->queued && !answer && outcome == waiter::outcome::notified)
+    outcome = co_await wake.wait(std::chrono::steady_clock::now() + router_silence + margin);
   if (outcome == waiter::outcome::cancelled) {
-    breaker_.gave_up(with);
+    if (!queued) breaker_.gave_up(with);
     co_return std::nullopt;
   }
   if (!answer) answer = error{errc::timed_out, {}};
-  learn(*answer, with);
+  if (waiting.pending->queued && !*answer) answer = error{answer->failure().code, std::string(lost)};
+  if (!queued) learn(*answer, with);
   co_return std::move(answer);
 }
 
@@ -172,6 +228,7 @@ void route_by_bus::learn(const result<choice>& answer, router_breaker::leave wit
 }
 
 std::string route_by_bus::why_not(const result<choice>& answer) const {
+  if (lost_in_queue(answer)) return std::string(lost);
   if (answer) return "router named no engine (" + answer->reason + ")";
   switch (answer.failure().code) {
     case errc::timed_out:
@@ -204,25 +261,36 @@ void route_by_bus::flush() {
 void route_by_bus::send(const std::string& model, pending_batch batch) {
   std::vector<const route_request*> items;
   for (const auto& pending : batch) items.push_back(pending->request);
-  const auto query = std::make_shared<const flatbuffers::DetachedBuffer>(
-      encode_route_query(shared_.source, shared_.process.epoch, ++shared_.queries, model, items));
   const auto* router = router_of(model);
-  if (!router) return ask_anyone(model, *query, std::move(batch));
-  shared_.process.messages.request<fb::RouteDecision>(
-      shared_.process.messages.names().route_query_of(model, *router), *query, shared_.how.route_timeout,
-      [this, way = door_, name = *router, model, query,
-       batch = std::move(batch)](result<view<fb::RouteDecision>>&& answer) {
-        way->post([this, name, model, query, batch, answer = std::move(answer)] {
-          const auto why = answer ? errc::none : answer.failure().code;
-          if (why == errc::unreachable || why == errc::timed_out) {
-            gone_ = name;
-            gone_until_ = std::chrono::steady_clock::now() + forget_gone_after;
-          }
-          // Nobody has it: there is time left to ask another.
-          if (why == errc::unreachable) return ask_anyone(model, *query, batch);
-          deliver(batch, answer);
-        });
-      });
+  put(std::make_shared<const flatbuffers::DetachedBuffer>(encode_route_query(
+          shared_.source, shared_.process.epoch, ++shared_.queries, model, items, std::chrono::steady_clock::now())),
+      model, router ? *router : std::string{}, std::move(batch));
+}
+
+void route_by_bus::put(const shared_query& query, const std::string& model, const std::string& router,
+                       pending_batch batch) {
+  auto& bus = shared_.process.messages;
+  const auto to = router.empty() ? bus.names().route_query(model) : bus.names().route_query_of(model, router);
+  bus.converse<fb::RouteDecision>(to, *query, shared_.how.route_timeout,
+                                  [this, way = door_, query, model, router, batch = std::move(batch),
+                                   talk = conversation{}](result<view<fb::RouteDecision>>&& answer) mutable {
+                                    const bool first = talk.first();
+                                    const auto listen_on = talk.after(answer);
+                                    way->post([this, query, model, router, batch, first, answer = std::move(answer)] {
+                                      if (!answer) note_silence(router, answer.failure().code);
+                                      // Nobody has it: there is time left to ask another.
+                                      const bool nobody = !answer && answer.failure().code == errc::unreachable;
+                                      if (first && nobody && !router.empty()) return put(query, model, {}, batch);
+                                      first ? deliver(batch, answer) : deliver_later(batch, answer);
+                                    });
+                                    return listen_on;
+                                  });
+}
+
+void route_by_bus::note_silence(const std::string& router, errc why) {
+  if (router.empty() || (why != errc::unreachable && why != errc::timed_out)) return;
+  gone_ = router;
+  gone_until_ = std::chrono::steady_clock::now() + forget_gone_after;
 }
 
 const std::string* route_by_bus::router_of(const std::string& model) {
@@ -230,14 +298,6 @@ const std::string* route_by_bus::router_of(const std::string& model) {
   if (!routers) return nullptr;
   if (!gone_.empty() && std::chrono::steady_clock::now() >= gone_until_) gone_.clear();
   return router_for(*routers, model, gone_);
-}
-
-void route_by_bus::ask_anyone(const std::string& model, const flatbuffers::DetachedBuffer& query, pending_batch batch) {
-  auto& bus = shared_.process.messages;
-  bus.request<fb::RouteDecision>(bus.names().route_query(model), query, shared_.how.route_timeout,
-                                 [way = door_, batch = std::move(batch)](result<view<fb::RouteDecision>>&& answer) {
-                                   way->post([batch, answer = std::move(answer)] { deliver(batch, answer); });
-                                 });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 namespace infernex::gateway {
 
 /// Decides in place, on this process's own index and topology.
-std::unique_ptr<decider> make_route_embedded(gateway_shared& shared, std::shared_ptr<indexer::index_set> index);
+std::unique_ptr<decider> make_route_embedded(gateway_shared& shared, http::worker& worker,
+                                             std::shared_ptr<indexer::index_set> index);
 
 }  // namespace infernex::gateway

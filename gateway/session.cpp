@@ -120,6 +120,7 @@ std::optional<answer> prepare(session& s) {
   s.where.prompt_bytes = static_cast<std::uint32_t>(s.body.prompt.size());
   s.where.max_tokens = s.body.max_tokens;
   s.where.headers = routing_headers(s.in.headers, s.at.headers());
+  s.where.ends_at = s.ends_at;
   return std::nullopt;
 }
 
@@ -148,6 +149,7 @@ http::task<void> route(session& s, attempts& tries) {
   s.decision = chosen.reason + "; keys: " + std::string(s.tokens_by);
   if (!tries.story().empty()) s.decision += "; after " + tries.story();
   s.index_used = chosen.index_used;
+  s.shed = chosen.shed;
   tries.offer(std::move(chosen.ranked));
 }
 
@@ -173,6 +175,7 @@ http::task<void> forward(session& s, std::string_view upstream_path) {
     tries.failed(result.failure);
   }
   s.instance.clear();
+  if (s.shed) co_return co_await refuse(s, all_saturated(s.body.model, s.reason, *s.shed));
   if (!tries.story().empty()) co_return co_await refuse(s, engines_failed(tries.story()));
   co_await refuse(s, no_engine(s.body.model, s.reason));
 }

@@ -38,6 +38,8 @@ struct session {
   std::string reason;
   std::string decision;
   bool index_used = false;
+  /// Every engine is saturated, and it is to wait no longer.
+  std::optional<shed_request> shed;
 
   waiter wake;
   worker_timer deadline;

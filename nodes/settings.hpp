@@ -57,6 +57,7 @@ void read_simulator(config::section at, simulator::settings& into);
 void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into,
                     std::optional<std::chrono::milliseconds> route_timeout);
 void read_policy(config::section at, router::policy& into);
+void read_queue(config::section at, router::queue_settings& into);
 void read_prediction(config::section at, router::prediction_settings& into);
 void read_fleet(config::section at, router::fleet_settings& into);
 

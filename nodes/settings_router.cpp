@@ -40,7 +40,26 @@ void read_policy_file(config::section& at, router::policy& into) {
 
 }  // namespace
 
+void read_queue(config::section at, router::queue_settings& into) {
+  at.read("enabled", into.enabled)
+      .read("max_requests", into.max_requests, 1, 1'000'000)
+      .read("max_wait", into.max_wait, 10ms, 1h)
+      .read("queue_depth", into.saturated.queue_depth, 1, 1'000'000)
+      .read("kv_usage", into.saturated.kv_usage, 0.01, 1)
+      .read("max_concurrency", into.saturated.max_concurrency, 0, 1'000'000);
+  boost::json::object objectives;
+  at.read("objectives", objectives);
+  for (const auto& [name, value] : objectives) {
+    const auto* priority = value.if_int64();
+    if (priority && *priority >= -router::most_priority && *priority <= router::most_priority)
+      into.objectives[std::string(name)] = static_cast<std::int32_t>(*priority);
+    else
+      at.complain_below("objectives." + std::string(name), "a priority: a number between -1000000 and 1000000");
+  }
+}
+
 void read_policy(config::section at, router::policy& into) {
+  read_queue(at.below("queue"), into.queue);
   at.read("runners_up", into.runners_up, 0, 16);
   if (at.has("config")) return read_policy_file(at, into);
   read_strategy(at, into);

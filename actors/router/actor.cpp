@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "actors/router/decision_batch.hpp"
+#include "actors/router/answers.hpp"
 #include "actors/router/overlap_source.hpp"
 #include "actors/router/presence.hpp"
 #include "actors/runtime/ask_announcements.hpp"
@@ -27,20 +27,12 @@ struct router_state {
   /// Queries whose question is with the indexer; each of them is completed in the source's time-out.
   std::unordered_map<std::uint64_t, pending> waiting;
   std::uint64_t next_query = 1;
-  decision_batch decided;
+  std::optional<answers> say;
   std::optional<overlap_source> overlaps;
   std::optional<presence> here;
 };
 
 using pointer = router_actor::stateful_pointer<router_state>;
-
-std::unique_ptr<fb::OriginT> next_origin(router_facts& facts) {
-  auto origin = std::make_unique<fb::OriginT>();
-  origin->id = facts.source_id;
-  origin->epoch = facts.epoch;
-  origin->sequence = ++facts.sequence;
-  return origin;
-}
 
 template <class T>
 void listen(pointer self, const subject<T>& to, const subscribe_options& options) {
@@ -62,51 +54,15 @@ void tell(const std::vector<fleet_event>& events) {
                                  {"reason", e.reason}});
 }
 
-void publish_decisions(router_state& s) {
-  if (s.decided.size() == 0) return;
-  for (auto& batch : s.decided.take()) {
-    batch.origin = next_origin(*s.facts);
-    if (s.messages->publish(s.messages->names().route_decision(batch.model), encode(batch)) != errc::none)
-      s.facts->metrics.decisions_unpublished.Increment(static_cast<double>(batch.choices.size()));
-  }
-}
-
-void answer(router_state& s, const inbound<fb::RouteQuery>& query, const match_answer& cached) {
-  auto& metrics = s.facts->metrics;
-  const auto began = std::chrono::steady_clock::now();
-  auto decided = s.facts->places.place(*query.message, cached, began);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  metrics.decide_seconds.Observe(took.count());
-  for (auto& choice : decided.choices) {
-    choice->decide_us = took.count() * 1e6 / static_cast<double>(decided.choices.size());
-    if (!query.message->explain()) metrics.count(*choice);
-  }
-  decided.origin = next_origin(*s.facts);
-  const auto sent = s.messages->reply_to(query.reply_to, message_traits<fb::RouteDecision>::root, encode(decided));
-  if (sent != errc::none) {
-    static log::limiter failures;
-    if (const auto repeated = failures.admit())
-      log::warn("route decision not sent", {{"error", name(sent)}, {"repeated", repeated}});
-  }
-  if (query.message->explain()) return;
-  s.decided.add(std::move(decided));
-  if (s.decided.size() >= decision_batch::full) publish_decisions(s);
-}
-
-void refuse(router_state& s, const inbound<fb::RouteQuery>& query, errc why) {
-  s.facts->metrics.queries_refused.Increment();
-  s.messages->refuse(query.reply_to, why);
-}
-
 void on_query(pointer self, inbound<fb::RouteQuery>&& query) {
   auto& s = self->state;
   if (query.message->items() && query.message->items()->size() > s.how.max_items)
-    return refuse(s, query, errc::too_large);
+    return s.say->refuse(query.reply_to, errc::too_large);
   auto question = s.facts->places.question(*query.message);
-  if (!question) return answer(s, query, {nullptr, "no question to the indexer"});
-  if (s.waiting.size() >= s.how.max_pending) return refuse(s, query, errc::overloaded);
+  if (!question) return s.say->give(query, nullptr, "no question to the indexer");
+  if (s.waiting.size() >= s.how.max_pending) return s.say->refuse(query.reply_to, errc::overloaded);
   const auto number = s.next_query++;
-  question->origin = next_origin(*s.facts);
+  question->origin = s.say->next_origin();
   s.waiting.emplace(number, router_state::pending{std::move(query), std::chrono::steady_clock::now()});
   auto me = caf::actor_cast<router_actor>(self);
   s.overlaps->ask(*question, [me, number](result<view<fb::KvMatchReply>>&& reply) {
@@ -121,23 +77,30 @@ void on_match(router_state& s, const match_result& found) {
   s.waiting.erase(it);
   s.facts->metrics.match_seconds.Observe(
       std::chrono::duration<double>(std::chrono::steady_clock::now() - pending.asked_at).count());
-  if (found.answer) return answer(s, pending.query, {&**found.answer, {}});
+  if (found.answer) return s.say->give(pending.query, &found, {});
   const auto why = found.answer.failure().code;
   s.facts->metrics.match_failures(why).Increment();
-  answer(s, pending.query,
-         {nullptr, why == errc::timed_out
-                       ? "the indexer did not answer in " + std::to_string(s.overlaps->timeout().count()) + " ms"
-                       : "the indexer: " + std::string(describe(why))});
+  s.say->give(pending.query, nullptr,
+              why == errc::timed_out
+                  ? "the indexer did not answer in " + std::to_string(s.overlaps->timeout().count()) + " ms"
+                  : "the indexer: " + std::string(describe(why)));
+}
+
+/// Something has changed that may have made room for who waits.
+void let_go(router_state& s) {
+  if (s.facts->queue.waiting() != 0) s.say->give(s.facts->queue.release(std::chrono::steady_clock::now()));
 }
 
 void on_tick(pointer self) {
   auto& s = self->state;
   auto& facts = *s.facts;
   const auto now = self->clock().now();
-  publish_decisions(s);
+  s.say->publish();
   s.here->on_tick(now);
   tell(facts.engines.on_tick(now));
   facts.places.on_tick(now);
+  s.say->give(facts.queue.on_tick(std::chrono::steady_clock::now()));
+  facts.metrics.show(facts.queue);
   const auto size = facts.places.fleet_size();
   facts.metrics.engines.Set(static_cast<double>(size.known));
   facts.metrics.engines_ready.Set(static_cast<double>(size.ready));
@@ -153,8 +116,9 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   s.facts = std::move(facts);
   s.messages = messages;
   s.how = std::move(how);
+  s.say.emplace(*messages, s.facts);
   s.overlaps.emplace(*messages, s.how);
-  s.here.emplace(*messages, s.facts->name, [known = s.facts] { return next_origin(*known); });
+  s.here.emplace(*messages, s.facts->name, [&say = *s.say] { return say.next_origin(); });
   const auto& names = messages->names();
   listen(self, names.any_announce(), {lane::rpc, {}, s.how.fact_credit});
   listen(self, names.any_load(), {lane::stream, {}, s.how.fact_credit});
@@ -169,16 +133,22 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
     ending.here->leave();
     ending.subscriptions.clear();  // leaves the queue group first
     for (const auto& [number, query] : ending.waiting) ending.messages->refuse(query.query.reply_to, errc::unreachable);
+    for (const auto& reply_to : ending.facts->queue.abandon()) ending.messages->refuse(reply_to, errc::unreachable);
     self->quit(message.reason);
   });
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
         tell(self->state.facts->engines.on_announce(*m.message, m.received_at));
       },
-      [self](const inbound<fb::EngineLoad>& m) { self->state.facts->engines.on_load(*m.message, m.received_at); },
+      [self](const inbound<fb::EngineLoad>& m) {
+        self->state.facts->engines.on_load(*m.message, m.received_at);
+        let_go(self->state);
+      },
       [self](const inbound<fb::RequestLife>& m) {
         self->state.facts->engines.on_life(*m.message, m.received_at);
         self->state.facts->places.on_life(*m.message, m.received_at);
+        self->state.facts->queue.on_life(*m.message);
+        let_go(self->state);
       },
       [self](inbound<fb::RouteQuery>& m) { on_query(self, std::move(m)); },
       [self](const std::shared_ptr<const match_result>& m) { on_match(self->state, *m); },

@@ -6,6 +6,7 @@
 #include "actors/actors.hpp"
 #include "actors/router/metrics.hpp"
 #include "actors/router/place.hpp"
+#include "actors/router/request_queue.hpp"
 #include "actors/router/settings.hpp"
 #include "actors/runtime/role.hpp"
 
@@ -26,6 +27,7 @@ struct router_facts {
         predicted(how.prediction),
         routed(predicted),
         places(engines, open, predicted, routed, how.policy, std::random_device{}()),
+        queue(places, engines.board(), how.policy),
         name(process.process),
         source_id("router/" + process.process),
         epoch(process.epoch),
@@ -36,6 +38,7 @@ struct router_facts {
   prediction_index predicted;
   prediction_book routed;
   placer places;
+  request_queue queue;
   /// In subjects and announcements.
   std::string name;
   std::string source_id;

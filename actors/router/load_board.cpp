@@ -70,6 +70,7 @@ struct alignas(64) load_board::cell {
   owned_value waiting;
   owned_value kv_usage;  // bits of a float
   owned_value measured_at;
+  owned_value in_flight_then;  // at that time
   owned_value remote_requests;
   owned_value remote_prefill;
   owned_value local_requests;
@@ -82,8 +83,8 @@ struct alignas(64) load_board::cell {
   void start(std::uint32_t of) {
     for (auto* unknown : {&running, &waiting, &kv_usage}) unknown->reset(of, none);
     for (auto& unknown : speed) unknown.reset(of, none);
-    for (auto* zero : {&measured_at, &remote_requests, &remote_prefill, &local_requests, &local_prefill, &remote_blocks,
-                       &local_blocks})
+    for (auto* zero : {&measured_at, &in_flight_then, &remote_requests, &remote_prefill, &local_requests,
+                       &local_prefill, &remote_blocks, &local_blocks})
       zero->reset(of, 0);
   }
 };
@@ -128,6 +129,7 @@ load_reading load_board::read(slot_ref slot, clock_point now) const {
   const std::uint32_t age = stamp(now) - c.measured_at.read(g, 0);
   out.age = std::chrono::milliseconds(age > none - 60'000 ? 0 : age);
   if (*out.age > max_age_) return out;
+  out.placed_since = std::int64_t{out.in_flight} - c.in_flight_then.read(g, out.in_flight);
   if (running != none) out.running = running;
   if (waiting != none) out.waiting = waiting;
   if (usage != none) out.kv_usage = static_cast<double>(std::bit_cast<float>(usage));
@@ -145,6 +147,7 @@ void load_board::report(slot_ref slot, std::optional<std::uint32_t> running, std
   if (kv_usage && std::isfinite(*kv_usage))
     usage = std::bit_cast<std::uint32_t>(static_cast<float>(std::clamp(*kv_usage, 0.0, 1.0)));
   set(c.measured_at, stamp(now));
+  set(c.in_flight_then, plus(c.remote_requests.read(slot.generation, 0), c.local_requests.read(slot.generation, 0)));
   set(c.running, measured(running));
   set(c.waiting, measured(waiting));
   set(c.kv_usage, usage);

@@ -38,6 +38,8 @@ struct load_reading {
   /// All saturate at 2^32 - 1.
   std::uint32_t in_flight = 0;
   std::uint64_t prefill_tokens = 0;
+  /// By how many `in_flight` has grown since the engine was measured.
+  std::int64_t placed_since = 0;
   /// KV blocks that those requests' prompts and answers take, by the routers' own count.
   std::uint64_t active_blocks = 0;
   /// Learned from requests that were answered there (speed_book); absent until some were.

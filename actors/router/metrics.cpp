@@ -2,6 +2,15 @@
 
 namespace infernex::router {
 
+namespace {
+
+prometheus::Counter& queue_shed(metrics_registry& r, const char* reason) {
+  return r.counter("infernex_router_queue_shed_total", "Requests that were given no engine while all were saturated",
+                   {{"reason", reason}});
+}
+
+}  // namespace
+
 router_metrics::router_metrics(metrics_registry& r)
     : queries_refused(r.counter("infernex_router_queries_refused_total", "Queries over a bound of number or size")),
       decisions_unpublished(r.counter("infernex_router_decisions_unpublished_total",
@@ -28,9 +37,29 @@ router_metrics::router_metrics(metrics_registry& r)
           r.counter("infernex_router_predictions_expired_total", "Predictions that outlived their time")),
       predictions_shed_(r.counter("infernex_router_predictions_shed_total",
                                   "Predictions that found no room, and requests they can no longer follow")),
+      queue_length_(r.gauge("infernex_router_queue_length", "Requests that wait for an engine to have room")),
+      queue_released_(r.counter("infernex_router_queue_released_total", "Requests that waited and got an engine")),
+      queue_left_(r.counter("infernex_router_queue_left_total", "Requests whose clients left while they waited")),
+      queue_full_(queue_shed(r, "full")),
+      queue_sheddable_(queue_shed(r, "sheddable")),
+      queue_too_long_(queue_shed(r, "waited_too_long")),
+      queue_wait_(r.histogram("infernex_router_queue_wait_seconds", "Waiting for an engine, of those who got one",
+                              request_buckets())),
       registry_(r) {}
 
+void router_metrics::show(const request_queue& queue) {
+  const auto& count = queue.count();
+  queue_length_.Set(static_cast<double>(queue.waiting()));
+  catch_up(queue_released_, static_cast<double>(count.released));
+  catch_up(queue_left_, static_cast<double>(count.left));
+  catch_up(queue_full_, static_cast<double>(count.full));
+  catch_up(queue_sheddable_, static_cast<double>(count.sheddable));
+  catch_up(queue_too_long_, static_cast<double>(count.too_long));
+}
+
 void router_metrics::count(const fb::RouteChoiceT& decided) {
+  if (decided.queueing == fb::Queueing::Waiting || decided.queueing == fb::Queueing::Shed) return;
+  if (decided.queueing == fb::Queueing::Released && decided.queued_ms) queue_wait_.Observe(*decided.queued_ms / 1'000);
   decisions(decided.strategy).Increment();
   if (decided.instance.empty()) no_engine_.Increment();
   if (decided.index_used) index_used_.Increment();

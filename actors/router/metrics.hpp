@@ -4,6 +4,7 @@
 #include <string>
 
 #include "actors/router/prediction_book.hpp"
+#include "actors/router/request_queue.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "messages/errc.hpp"
 
@@ -16,6 +17,7 @@ class router_metrics {
 
   void count(const fb::RouteChoiceT& decided);
   void show(const prediction_index::counters& predicted, const prediction_book& routed);
+  void show(const request_queue& queue);
   prometheus::Counter& match_failures(errc why);
 
   prometheus::Counter& queries_refused;
@@ -39,6 +41,13 @@ class router_metrics {
   prometheus::Counter& predictions_evicted_;
   prometheus::Counter& predictions_expired_;
   prometheus::Counter& predictions_shed_;
+  prometheus::Gauge& queue_length_;
+  prometheus::Counter& queue_released_;
+  prometheus::Counter& queue_left_;
+  prometheus::Counter& queue_full_;
+  prometheus::Counter& queue_sheddable_;
+  prometheus::Counter& queue_too_long_;
+  prometheus::Histogram& queue_wait_;
   metrics_registry& registry_;
   std::map<std::string, prometheus::Counter*> by_strategy_;
   std::map<errc, prometheus::Counter*> by_failure_;

@@ -16,9 +16,12 @@ struct unused_section {
   std::string_view why;
 };
 constexpr unused_section unused_sections[] = {
-    {"featureGates", "nothing here is behind a gate"}, {"dataLayer", "agents gather what engines measure"},
-    {"flowControl", "requests are not queued by it"},  {"saturationDetector", "requests are not queued by it"},
-    {"requestHandler", "the gateway parses requests"}, {"parser", "the gateway parses requests"},
+    {"featureGates", "nothing here is behind a gate"},
+    {"dataLayer", "agents gather what engines measure"},
+    {"flowControl", "policy.queue says how requests wait"},
+    {"saturationDetector", "policy.queue says how requests wait"},
+    {"requestHandler", "the gateway parses requests"},
+    {"parser", "the gateway parses requests"},
 };
 
 struct reader {

@@ -143,26 +143,35 @@ std::optional<fb::KvMatchQueryT> placer::question(const fb::RouteQuery& query) {
 }
 
 std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, const model_endpoints* candidates,
-                                                    overlaps cached, clock_point now, bool explain) {
-  std::vector<std::string_view> exclude;
+                                                    overlaps cached, clock_point now, bool explain, gate* by,
+                                                    std::span<const std::string_view> full) {
+  std::vector<std::string_view> exclude(full.begin(), full.end());
   if (item.exclude())
     for (const auto* instance : *item.exclude()) exclude.push_back(text(instance));
   std::vector<std::pair<std::string_view, std::string_view>> headers;
   if (item.headers())
     for (const auto* one : *item.headers()) headers.emplace_back(text(one->name()), text(one->value()));
-  const placement request{text(item.request_id()),
-                          text(item.adapter()),
-                          item.key_mode(),
-                          optional_of(item.prompt_tokens()),
-                          item.prompt_bytes(),
-                          item.block_size(),
-                          static_cast<std::uint32_t>(key_count(item)),
-                          exclude,
-                          elements(item.keys()),
-                          optional_of(item.max_tokens()),
-                          {},
-                          0,
-                          headers};
+  placement request{text(item.request_id()),
+                    text(item.adapter()),
+                    item.key_mode(),
+                    optional_of(item.prompt_tokens()),
+                    item.prompt_bytes(),
+                    item.block_size(),
+                    static_cast<std::uint32_t>(key_count(item)),
+                    exclude,
+                    elements(item.keys()),
+                    optional_of(item.max_tokens()),
+                    {},
+                    0,
+                    headers};
+  const auto terms = terms_of(headers, how_.queue);
+  request.tenant = terms.tenant;
+  request.priority = terms.priority;
+  if (by && candidates)
+    if (auto instead = by->hold(item, request, *candidates, cached, disaggregates(), now)) {
+      instead->strategy = scheduler_->name();
+      return instead;
+    }
   const auto keys = request.keys;
   if (predicts() && candidates && !keys.empty())
     cached.predicted = predictions_.lookup(candidates->model, request.key_mode, keys);
@@ -203,7 +212,13 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   return choice;
 }
 
-fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer& cached, clock_point now) {
+std::unique_ptr<fb::RouteChoiceT> placer::place_waiting(const fb::RouteItem& item, std::string_view model,
+                                                        const overlaps& cached, clock_point now,
+                                                        std::span<const std::string_view> full) {
+  return place_one(item, find(model), cached, now, false, nullptr, full);
+}
+
+fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer& cached, clock_point now, gate* by) {
   const auto* candidates = present().find(text(query.model()));
   fb::RouteDecisionT out;
   out.model = candidates ? candidates->model : std::string(text(query.model()));
@@ -228,7 +243,7 @@ fb::RouteDecisionT placer::place(const fb::RouteQuery& query, const match_answer
       found = overlaps_of(*matches->Get(next++));
       known = {true, {}, found, {}};
     }
-    out.choices.push_back(place_one(*item, candidates, known, now, query.explain()));
+    out.choices.push_back(place_one(*item, candidates, known, now, query.explain(), by, {}));
   }
   return out;
 }

@@ -35,8 +35,25 @@ class placer {
   /// The question for the indexer that the items' keys ask, or nothing: no keys, unknown model, or a
   /// strategy that does not look at them. Origin is left for the caller.
   std::optional<fb::KvMatchQueryT> question(const fb::RouteQuery& query);
+  /// May keep a request from being placed now.
+  class gate {
+   public:
+    virtual ~gate() = default;
+    /// What is answered instead, or null: let it pass. `disaggregates`: decode engines answer too.
+    virtual std::unique_ptr<fb::RouteChoiceT> hold(const fb::RouteItem& item, const placement& request,
+                                                   const model_endpoints& candidates, const overlaps& cached,
+                                                   bool disaggregates, clock_point now) = 0;
+  };
   /// Origin is left for the caller. A query that only wants an explanation reserves and predicts nothing.
-  fb::RouteDecisionT place(const fb::RouteQuery& query, const match_answer& cached, clock_point now);
+  fb::RouteDecisionT place(const fb::RouteQuery& query, const match_answer& cached, clock_point now,
+                           gate* by = nullptr);
+  /// One that was held, with what the index said then; `full`: engines it is not to go to.
+  std::unique_ptr<fb::RouteChoiceT> place_waiting(const fb::RouteItem& item, std::string_view model,
+                                                  const overlaps& cached, clock_point now,
+                                                  std::span<const std::string_view> full);
+  /// The engines of a model, null if unknown; good until the next call.
+  const model_endpoints* find(std::string_view model) { return present().find(model); }
+  bool disaggregates() const { return scheduler_->disaggregates(); }
   /// A gateway counts these requests itself now, or they are over: takes back their reservations, and lets their
   /// predictions follow them.
   void on_life(const fb::RequestLife& message, clock_point now);
@@ -53,7 +70,8 @@ class placer {
   const topology& present();
   bool predicts() const { return scheduler_->uses_cache() && predicted_.how().enabled; }
   std::unique_ptr<fb::RouteChoiceT> place_one(const fb::RouteItem& item, const model_endpoints* candidates,
-                                              overlaps cached, clock_point now, bool explain);
+                                              overlaps cached, clock_point now, bool explain, gate* by,
+                                              std::span<const std::string_view> full);
 
   fleet& engines_;
   published<topology>::reader topology_;

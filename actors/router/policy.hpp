@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/router/request_terms.hpp"
 #include "actors/router/scheduler.hpp"
 #include "actors/runtime/file_stamp.hpp"
 
@@ -42,6 +43,7 @@ struct policy {
   double weight_in_flight = 1.0;
   /// Runners-up kept for retry, the chosen one not counted.
   std::uint32_t runners_up = 3;
+  queue_settings queue;
   /// Read from a file of EndpointPickerConfig: takes the place of all the above but runners_up.
   std::optional<scheduler_spec> config;
   std::optional<policy_source> source;

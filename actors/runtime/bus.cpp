@@ -33,7 +33,7 @@ struct bus::impl {
   std::vector<std::weak_ptr<subscription::impl>> subscriptions;
   struct pending {
     steady::time_point deadline;
-    raw_completion done;
+    raw_listener each;
   };
   std::unordered_map<std::uint64_t, pending> requests;
   std::uint64_t next_request = 1;
@@ -84,7 +84,8 @@ struct bus::impl {
 
   result<natsConnection*> open(lane via);
   void run_deadlines();
-  raw_completion take(std::uint64_t id);
+  raw_listener take(std::uint64_t id);
+  void keep(std::uint64_t id, std::chrono::milliseconds timeout, raw_listener each);
   void on_reply(inbound_bytes&& in);
 };
 
@@ -142,32 +143,53 @@ result<natsConnection*> bus::impl::open(lane via) {
   return made;
 }
 
-bus::raw_completion bus::impl::take(std::uint64_t id) {
+bus::raw_listener bus::impl::take(std::uint64_t id) {
   const std::lock_guard lock(guard);
   auto found = requests.find(id);
   if (found == requests.end()) return {};
-  auto done = std::move(found->second.done);
+  auto each = std::move(found->second.each);
   requests.erase(found);
-  return done;
+  return each;
+}
+
+/// More is to come for a request that was taken.
+void bus::impl::keep(std::uint64_t id, std::chrono::milliseconds timeout, raw_listener each) {
+  bool sooner = false;
+  {
+    const std::lock_guard lock(guard);
+    if (!closing) {
+      const auto deadline = steady::now() + timeout;
+      sooner = deadline < next_wake;
+      requests.emplace(id, pending{deadline, std::move(each)});
+      each = {};
+    }
+  }
+  if (each) each(errc::bus_down);  // NOLINT(bugprone-use-after-move): emptied where it was moved
+  if (sooner) changed.notify_all();
 }
 
 void bus::impl::on_reply(inbound_bytes&& in) {
   const auto dot = in.subject.rfind('.');
   const auto id = std::strtoull(in.subject.c_str() + dot + 1, nullptr, 10);
-  auto done = take(id);
-  if (!done) return;  // answered too late
-  if (in.problem != errc::none) return done(in.problem);
-  done(std::move(in));
+  auto each = take(id);
+  if (!each) return;  // answered too late
+  if (in.problem != errc::none) {
+    each(in.problem);
+    return;
+  }
+  // NATS calls one subscription's handler for one message at a time: the next answer cannot come before it is kept.
+  const auto more = each(std::move(in));
+  if (more.count() > 0) keep(id, more, std::move(each));
 }
 
 void bus::impl::run_deadlines() {
   std::unique_lock lock(guard);
   while (!stop_deadlines) {
     auto next = steady::now() + std::chrono::seconds(60);
-    std::vector<raw_completion> late;
+    std::vector<raw_listener> late;
     for (auto it = requests.begin(); it != requests.end();) {
       if (it->second.deadline <= steady::now()) {
-        late.push_back(std::move(it->second.done));
+        late.push_back(std::move(it->second.each));
         it = requests.erase(it);
       } else {
         next = std::min(next, it->second.deadline);
@@ -176,7 +198,7 @@ void bus::impl::run_deadlines() {
     }
     if (!late.empty()) {
       lock.unlock();
-      for (auto& done : late) done(errc::timed_out);
+      for (auto& each : late) each(errc::timed_out);
       lock.lock();
       continue;
     }
@@ -290,6 +312,14 @@ result<subscription> bus::subscribe_bytes(const std::string& to, const subscribe
 
 void bus::request_bytes(const std::string& to, const std::string& type, std::span<const std::uint8_t> bytes,
                         std::chrono::milliseconds timeout, raw_completion done) {
+  converse_bytes(to, type, bytes, timeout, [done = std::move(done)](result<inbound_bytes>&& raw) {
+    done(std::move(raw));
+    return std::chrono::milliseconds(0);
+  });
+}
+
+void bus::converse_bytes(const std::string& to, const std::string& type, std::span<const std::uint8_t> bytes,
+                         std::chrono::milliseconds timeout, raw_listener each) {
   std::uint64_t id = 0;
   bool refused = false;
   bool sooner = false;
@@ -301,10 +331,13 @@ void bus::request_bytes(const std::string& to, const std::string& type, std::spa
       id = impl_->next_request++;
       const auto deadline = steady::now() + timeout;
       sooner = deadline < impl_->next_wake;
-      impl_->requests.emplace(id, impl::pending{deadline, std::move(done)});
+      impl_->requests.emplace(id, impl::pending{deadline, std::move(each)});
     }
   }
-  if (refused) return done(errc::bus_down);  // NOLINT(bugprone-use-after-move): moved only where accepted
+  if (refused) {
+    each(errc::bus_down);  // NOLINT(bugprone-use-after-move): moved only where accepted
+    return;
+  }
   // Most requests are answered before the deadline thread looks again: do not wake it for each.
   if (sooner) impl_->changed.notify_all();
   const auto sent = publish_bytes(to, type, bytes, lane::rpc, impl_->inbox_prefix + "." + std::to_string(id));
@@ -329,18 +362,18 @@ void bus::close(std::chrono::milliseconds deadline) {
   const auto until = steady::now() + deadline;
   if (impl_->closing.exchange(true)) return;
   std::vector<std::shared_ptr<subscription::impl>> live;
-  std::vector<raw_completion> unanswered;
+  std::vector<raw_listener> unanswered;
   {
     const std::lock_guard lock(impl_->guard);
     impl_->stop_deadlines = true;
-    for (auto& [id, entry] : impl_->requests) unanswered.push_back(std::move(entry.done));
+    for (auto& [id, entry] : impl_->requests) unanswered.push_back(std::move(entry.each));
     impl_->requests.clear();
     for (const auto& s : impl_->subscriptions)
       if (auto held = s.lock()) live.push_back(std::move(held));
   }
   impl_->changed.notify_all();
   if (impl_->deadlines.joinable()) impl_->deadlines.join();
-  for (auto& done : unanswered) done(errc::cancelled);
+  for (auto& each : unanswered) each(errc::cancelled);
   for (const auto& s : live) s->end();
   int open = 0;
   for (auto* nc : impl_->connections) {

@@ -127,6 +127,18 @@ class bus {
                   });
   }
 
+  /// As request, for an answer that may come in several messages. `each` is called for every one, never at the same
+  /// time, and says how long to wait for the next; 0: that was the last. A failure is always the last.
+  template <class Reply, class Request, class Each>
+  void converse(const subject<Request>& to, const flatbuffers::DetachedBuffer& message,
+                std::chrono::milliseconds timeout, Each each) {
+    converse_bytes(to.name, content_type<Request>(), bytes_of(message), timeout,
+                   [each = std::move(each)](result<inbound_bytes>&& raw) mutable -> std::chrono::milliseconds {
+                     if (!raw) return each(result<view<Reply>>(raw.failure()));
+                     return each(view<Reply>::verify(std::move(raw->data)));
+                   });
+  }
+
   /// A fresh subject under which the answers to one publish-with-reply arrive (for answers in several
   /// messages); subscribe to it, then publish with publish_request.
   std::string new_inbox();
@@ -145,11 +157,14 @@ class bus {
   // The untyped layer, for `infernex sub` and tests.
   using raw_handler = std::function<void(inbound_bytes&&)>;
   using raw_completion = std::function<void(result<inbound_bytes>&&)>;
+  using raw_listener = std::function<std::chrono::milliseconds(result<inbound_bytes>&&)>;
   result<subscription> subscribe_bytes(const std::string& to, const subscribe_options& options, raw_handler handler);
   errc publish_bytes(const std::string& to, const std::string& type, std::span<const std::uint8_t> bytes, lane via,
                      const std::string& reply_subject = {});
   void request_bytes(const std::string& to, const std::string& type, std::span<const std::uint8_t> bytes,
                      std::chrono::milliseconds timeout, raw_completion done);
+  void converse_bytes(const std::string& to, const std::string& type, std::span<const std::uint8_t> bytes,
+                      std::chrono::milliseconds timeout, raw_listener each);
 
  private:
   struct impl;
