@@ -31,6 +31,38 @@ void read_events(config::section at, simulator::kv_event_settings& into) {
       .read("hwm", into.hwm, 1, 10'000'000);
 }
 
+void read_transfer(config::section at, simulator::kv_transfer_settings& into) {
+  using simulator::stale_engine_policy;
+  using simulator::transfer_failure_policy;
+  using simulator::transfer_protocol;
+  using simulator::transfer_role;
+  at.read_choice("protocol", into.protocol,
+                 {{"none", transfer_protocol::none},
+                  {"nixl", transfer_protocol::nixl},
+                  {"mooncake", transfer_protocol::mooncake},
+                  {"ascend", transfer_protocol::ascend},
+                  {"ascend-layerwise", transfer_protocol::ascend_layerwise},
+                  {"sglang", transfer_protocol::sglang}})
+      .read_choice(
+          "role", into.role,
+          {{"both", transfer_role::both}, {"prefill", transfer_role::prefill}, {"decode", transfer_role::decode}})
+      .read("engine_id", into.engine_id)
+      .read("host", into.host)
+      .read("bootstrap_port", into.bootstrap_port, 0, 65'535)
+      .read("side_channel_port", into.side_channel_port, 0, 65'535)
+      .read("bandwidth_gbps", into.bandwidth_gbps, 1e-6, 1e6)
+      .read("bytes_per_token", into.bytes_per_token, 0, 1'000'000'000)
+      .read("latency", into.latency, 0ms, 1h)
+      .read("lease", into.lease, 1ms, 1h)
+      .read("timeout", into.timeout, 1ms, 1h)
+      .read_choice("on_failure", into.on_failure,
+                   {{"fail", transfer_failure_policy::fail}, {"recompute", transfer_failure_policy::recompute}})
+      .read_choice("stale_engine", into.stale_engine,
+                   {{"time-out", stale_engine_policy::time_out},
+                    {"fail", stale_engine_policy::fail},
+                    {"hang", stale_engine_policy::hang}});
+}
+
 }  // namespace
 
 void read_simulator(config::section at, simulator::settings& into) {
@@ -53,9 +85,11 @@ void read_simulator(config::section at, simulator::settings& into) {
       .read("default_max_tokens", into.default_max_tokens, 1, 10'000'000)
       .read("load_time", into.load_time, 0ms, 1h)
       .read("render_endpoints", into.render_endpoints)
-      .read("tokenize_endpoints", into.tokenize_endpoints);
+      .read("tokenize_endpoints", into.tokenize_endpoints)
+      .read("faults", into.faults);
   read_costs(at.below("step_costs"), into.costs);
   read_events(at.below("kv_events"), into.kv_events);
+  read_transfer(at.below("kv_transfer"), into.kv_transfer);
   // The detail reads `key: what would be right`.
   if (const auto wrong = simulator::check(into)) {
     const auto colon = std::min(wrong->detail.find(": "), wrong->detail.size());

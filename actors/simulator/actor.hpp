@@ -17,6 +17,8 @@ namespace infernex::simulator {
 class simulated_engine : public role {
  public:
   virtual std::uint16_t port() const = 0;
+  /// Of the second listener (bootstrap or side channel); 0 without a transfer protocol.
+  virtual std::uint16_t kv_port() const = 0;
   /// As bound; empty if off.
   virtual std::string kv_endpoint() const = 0;
   virtual std::string replay_endpoint() const = 0;

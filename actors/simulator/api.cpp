@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/simulator/completion_call.hpp"
+#include "actors/simulator/fault_api.hpp"
 #include "actors/simulator/openai_request.hpp"
 #include "actors/simulator/openai_response.hpp"
 
@@ -65,7 +66,50 @@ parsed<completion_request> parse_request(exchange call, bool chat) {
   return chat ? parse_chat(object, call.api.values) : parse_completion(object, call.api.values);
 }
 
+class answering_count {
+ public:
+  explicit answering_count(engine_api& api) : api_(api) { ++api_.answering; }
+  answering_count(const answering_count&) = delete;
+  answering_count& operator=(const answering_count&) = delete;
+  ~answering_count() { --api_.answering; }
+
+ private:
+  engine_api& api_;
+};
+
+/// Until the client leaves.
+http::task<void> hang(exchange call) {
+  transfer_call until_gone(call.on.context());
+  call.out.on_client_gone([&until_gone] { until_gone.cancel(); });
+  co_await until_gone.pass_until(std::chrono::steady_clock::time_point::max());
+}
+
+/// False if the fault lets the request begin.
+http::task<bool> struck_at_once(exchange call, const fault_rule& fault) {
+  refusal problem{fault.kind == fault_kind::error500 ? 500U : 503U, "A fault on command.", {}};
+  switch (fault.kind) {
+    case fault_kind::reset:
+      call.out.abort();
+      co_return true;
+    case fault_kind::error500:
+    case fault_kind::error503:
+      co_await refuse(call, std::move(problem));
+      co_return true;
+    case fault_kind::hang:
+      co_await hang(call);
+      co_return true;
+    default:
+      co_return false;
+  }
+}
+
 http::task<void> complete(exchange call, bool chat) {
+  const answering_count counted(call.api);
+  const auto fault = call.api.faults.strike_request();
+  if (fault) {
+    const bool over = co_await struck_at_once(call, *fault);
+    if (over) co_return;
+  }
   auto outcome = parse_request(call, chat);
   if (auto* problem = std::get_if<refusal>(&outcome)) {
     co_await refuse(call, std::move(*problem));
@@ -74,14 +118,19 @@ http::task<void> complete(exchange call, bool chat) {
   auto& request = std::get<completion_request>(outcome);
   const response_writer writer(chat, (chat ? "chatcmpl-" : "cmpl-") + request_id(call.in, request.request_id),
                                request.model, seconds_since_1970());
-  completion_call running(call.on.context(), call.api.engine, call.api.values, std::move(request));
+  // vLLM's name of the request inside the engine: a completion's prompts are numbered.
+  completion_call running(call.api.transfer, call.api.values, std::move(request), writer.id() + (chat ? "" : "-0"),
+                          fault);
   if (const auto failed = running.start()) {
-    auto problem = failed->code == errc::overloaded ? refusal{429, "Too many requests are waiting for this engine.", {}}
-                                                    : refusal{400, "The request does not fit into this engine.", {}};
+    auto problem = refusal_of(*failed);
     co_await refuse(call, std::move(problem));
     co_return;
   }
   co_await answer_completion(running, writer, call.out);
+  if (const auto* doom = running.doom()) {
+    call.out.abort();
+    if (doom->kind == fault_kind::die) call.api.on_outage(outage_of(*doom));
+  }
 }
 
 http::task<void> chat_completions(exchange call) { return complete(call, true); }
@@ -137,6 +186,36 @@ http::task<void> reset_prefix_cache(exchange call) {
   co_await call.out.send(200, json_type, {});
 }
 
+http::task<void> sim_state(exchange call) {
+  const auto body = render_state(call.api);
+  co_await call.out.send(200, json_type, body);
+}
+
+http::task<void> sim_faults(exchange call) {
+  const auto body = call.api.faults.render();
+  co_await call.out.send(200, json_type, body);
+}
+
+http::task<void> arm_fault(exchange call) {
+  auto outcome = parse_fault(call.in.body);
+  if (auto* problem = std::get_if<refusal>(&outcome)) co_return co_await refuse(call, std::move(*problem));
+  const auto& rule = std::get<fault_rule>(outcome);
+  const bool taken = rule.at_once() || call.api.faults.arm(rule);
+  if (!taken) {
+    refusal full{409, "Too many faults are armed.", {}};
+    co_return co_await refuse(call, std::move(full));
+  }
+  if (rule.kind == fault_kind::slow) call.api.engine.slow_down(rule.factor);
+  co_await call.out.send(200, json_type, "{}");
+  if (rule.kind == fault_kind::refuse || rule.kind == fault_kind::restart) call.api.on_outage(outage_of(rule));
+}
+
+http::task<void> clear_faults(exchange call) {
+  call.api.faults.clear();
+  call.api.engine.slow_down(1);
+  co_await call.out.send(200, json_type, "{}");
+}
+
 struct route {
   std::string_view method;
   std::string_view path;
@@ -157,6 +236,10 @@ constexpr std::array routes{
     route{"GET", "/version", version},
     route{"GET", "/metrics", metrics},
     route{"POST", "/reset_prefix_cache", reset_prefix_cache},
+    route{"GET", "/sim/state", sim_state, &settings::faults},
+    route{"GET", "/sim/faults", sim_faults, &settings::faults},
+    route{"POST", "/sim/faults", arm_fault, &settings::faults},
+    route{"DELETE", "/sim/faults", clear_faults, &settings::faults},
 };
 
 }  // namespace

@@ -50,6 +50,7 @@ errc batch_scheduler::add(const sequence_shape& shape, sequence_slot& slot) {
   one.computed = one.scheduled = one.prefill_end = 0;
   one.cached_tokens.reset();
   one.kv_present = shape.kv_present;
+  one.remote_tokens = shape.remote_tokens;
   one.naming = shape.naming;
   one.blocks.clear();
   one.chain.assign(shape.chain.begin(), shape.chain.end());
@@ -57,12 +58,40 @@ errc batch_scheduler::add(const sequence_shape& shape, sequence_slot& slot) {
   return errc::none;
 }
 
-void batch_scheduler::finish(sequence_slot slot) {
-  cache_.release(sequences_[slot].blocks);
-  sequences_[slot].blocks.clear();
+void batch_scheduler::leave(sequence_slot slot) {
   if (std::erase(running_, slot) == 0) std::erase(waiting_, slot);
   head_blocked_ = false;
   unused_.push_back(slot);
+}
+
+void batch_scheduler::finish(sequence_slot slot) {
+  cache_.release(sequences_[slot].blocks);
+  sequences_[slot].blocks.clear();
+  leave(slot);
+}
+
+std::vector<block_id> batch_scheduler::detach(sequence_slot slot) {
+  leave(slot);
+  return std::exchange(sequences_[slot].blocks, {});
+}
+
+bool batch_scheduler::reserve(std::span<const block_name> chain, std::vector<block_id>& blocks, std::uint32_t& cached) {
+  blocks.clear();
+  cache_.match(chain, blocks);
+  cached = static_cast<std::uint32_t>(blocks.size());
+  const auto missing = chain.size() - blocks.size();
+  if (!cache_.can_allocate(missing, blocks)) {
+    blocks.clear();
+    return false;
+  }
+  cache_.hold(blocks);
+  cache_.allocate(missing, blocks);
+  return true;
+}
+
+void batch_scheduler::release(std::span<const block_id> blocks) {
+  cache_.release(blocks);
+  head_blocked_ = false;
 }
 
 void batch_scheduler::preempt_last() {
@@ -155,7 +184,10 @@ bool batch_scheduler::admit_waiting(std::uint64_t& budget, step_plan& plan, std:
   if (!one.cached_tokens) {
     one.cached_tokens = cached;
     prefix_queries_ += one.length;
-    prefix_hits_ += cached;
+    const auto remote = std::min(one.remote_tokens, cached);
+    prefix_hits_ += cached - remote;
+    if (remote > 0) external_queries_ += one.length - (cached - remote);
+    external_hits_ += remote;
   }
   waiting_.pop_front();
   running_.push_back(slot);
@@ -240,6 +272,8 @@ engine_load batch_scheduler::load() const {
   now.prefix_queries = prefix_queries_;
   now.prefix_hits = prefix_hits_;
   now.preemptions = preemptions_;
+  now.external_queries = external_queries_;
+  now.external_hits = external_hits_;
   return now;
 }
 

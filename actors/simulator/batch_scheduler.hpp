@@ -30,6 +30,8 @@ struct sequence_shape {
   std::uint64_t naming = 0;
   /// The prompt's KV comes with it from elsewhere: only its last token is computed here.
   bool kv_present = false;
+  /// Leading prompt tokens that were put into the cache for it from elsewhere: no hits of this engine's own.
+  std::uint32_t remote_tokens = 0;
 };
 
 /// Where a sequence is kept until it is finished; used again afterwards.
@@ -74,6 +76,9 @@ struct engine_load {
   std::uint64_t prefix_queries = 0;
   std::uint64_t prefix_hits = 0;
   std::uint64_t preemptions = 0;
+  /// Tokens asked of other engines, and got.
+  std::uint64_t external_queries = 0;
+  std::uint64_t external_hits = 0;
 };
 
 /// Continuous batching as vLLM's scheduler does it: every step has a budget of tokens, running sequences come first,
@@ -88,6 +93,15 @@ class batch_scheduler {
   errc add(const sequence_shape& shape, sequence_slot& slot);
   /// Ends it, whatever it does. Its blocks are free at once.
   void finish(sequence_slot slot);
+  /// Ends it, but its blocks stay held, until they are released.
+  std::vector<block_id> detach(sequence_slot slot);
+  /// Holds what is cached of the chain and new blocks for the rest; false (and nothing held) if memory is short.
+  bool reserve(std::span<const block_name> chain, std::vector<block_id>& blocks, std::uint32_t& cached);
+  /// Reserved blocks from `first` on have got their content from elsewhere: they are reusable from now on.
+  void fill(sequence_id of, std::span<const block_id> blocks, std::uint32_t first, std::span<const block_name> chain) {
+    cache_.seal(of, blocks, first, blocks.size(), chain);
+  }
+  void release(std::span<const block_id> blocks);
   /// The name of the sequence's next block that is full, or will be once its tokens are computed.
   void name_block(sequence_slot slot, block_name name) { sequences_[slot].chain.push_back(name); }
   /// Every running sequence starts over, every cached block is forgotten.
@@ -99,6 +113,7 @@ class batch_scheduler {
   std::span<const made_token> end_step();
   /// Sequences that the last begin_step() preempted.
   std::span<const sequence_slot> preempted() const { return preempted_; }
+  sequence_id id(sequence_slot slot) const { return sequences_[slot].id; }
 
   /// The quiet steps ahead, and the way through `steps` of them at once, exactly as single steps would go. Precondition
   /// of both: the step before has ended.
@@ -130,6 +145,7 @@ class batch_scheduler {
     std::uint32_t prefill_end = 0;
     /// Set when it first ran.
     std::optional<std::uint32_t> cached_tokens;
+    std::uint32_t remote_tokens = 0;
     bool kv_present = false;
     bool decoding = false;  // in the step at hand
     std::uint64_t naming = 0;
@@ -144,6 +160,7 @@ class batch_scheduler {
   void compute(sequence& one, std::uint32_t tokens);
   void extend_names(sequence& one, std::size_t blocks);
   void preempt_last();
+  void leave(sequence_slot slot);
 
   step_costs costs_;
   std::uint32_t context_length_;
@@ -163,6 +180,8 @@ class batch_scheduler {
   std::uint64_t prefix_queries_ = 0;
   std::uint64_t prefix_hits_ = 0;
   std::uint64_t preemptions_ = 0;
+  std::uint64_t external_queries_ = 0;
+  std::uint64_t external_hits_ = 0;
 };
 
 }  // namespace infernex::simulator

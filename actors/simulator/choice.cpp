@@ -40,6 +40,8 @@ std::string stop_matcher::push(std::string_view piece, bool may_stop) {
 
 std::string stop_matcher::flush() { return std::exchange(held_, {}); }
 
+choice::delta choice::end(std::string reason) { return {stops_.flush(), finish_reason::stop, std::move(reason)}; }
+
 choice::delta choice::push(const token_output& output) {
   ++tokens_;
   std::string piece;

@@ -50,6 +50,8 @@ class choice {
 
   /// If `finish` is set where the token's was not, the sequence is to be aborted: a stop string ended it.
   delta push(const token_output& output);
+  /// The engine ends it for a reason of its own, which takes the place of a stop string.
+  delta end(std::string reason);
 
   /// Tokens generated, those of a stop string and the end token included, as vLLM counts.
   std::uint32_t tokens() const { return tokens_; }

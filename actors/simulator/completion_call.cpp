@@ -4,15 +4,71 @@
 
 #include <boost/asio/redirect_error.hpp>
 
+#include "actors/simulator/kv_give.hpp"
+#include "actors/simulator/kv_take.hpp"
+
 namespace infernex::simulator {
 
-completion_call::completion_call(http::asio::io_context& context, engine_loop& engine, const settings& values,
-                                 completion_request request)
-    : engine_(engine), values_(values), request_(std::move(request)), news_(context.get_executor()) {}
+refusal refusal_of(const error& failed) {
+  if (failed.code == errc::overloaded) return {429, "Too many requests are waiting for this engine.", {}};
+  return {400, "The request does not fit into this engine.", {}};
+}
+
+completion_call::completion_call(kv_transfer& transfer, const settings& values, completion_request request,
+                                 std::string id, std::optional<fault_rule> fault)
+    : transfer_(transfer),
+      engine_(transfer.loop()),
+      values_(values),
+      id_(std::move(id)),
+      kv_(transfer.on().context()),
+      fault_(fault),
+      request_(std::move(request)),
+      news_(transfer.on().context().get_executor()) {}
 
 completion_call::~completion_call() { cancel(); }
 
 std::optional<error> completion_call::start() {
+  if (takes()) return std::nullopt;
+  return begin(0);
+}
+
+http::task<void> completion_call::arrive() {
+  if (fault_ && fault_->when == fault_moment::prefill && fault_->kind != fault_kind::recomputed) {
+    const auto half = takes() ? std::chrono::duration<double, std::milli>(0)
+                              : engine_.prefill_time(static_cast<std::uint32_t>(request_.prompts[0].size())) / 2;
+    doomed_ = co_await kv_.pass_until(arrived_ + std::chrono::duration_cast<kv_transfer::clock::duration>(half));
+    co_return;
+  }
+  if (!takes()) co_return;
+  const auto taken = co_await take_kv(transfer_, kv_, request_.transfer, id_, request_.prompts[0], request_.cache_salt);
+  if (cancelled_) {
+    if (taken) engine_.release(taken->held);
+    co_return;
+  }
+  if (!taken) {
+    // vLLM's words of a request whose KV could not be loaded.
+    failure_ = refusal{500, "Internal server error: the KV transfer failed: " + render(taken.failure()), {}};
+    co_return;
+  }
+  kv_held_ = taken->held;
+  if (const auto failed = begin(taken->tokens)) {
+    release_kv();
+    failure_ = refusal_of(*failed);
+  }
+}
+
+http::task<void> completion_call::hand_over() {
+  if (!gives() || cancelled_) co_return;
+  const auto tokens = static_cast<std::uint32_t>(request_.prompts[0].size());
+  const auto failed = co_await hand_over_kv(transfer_, kv_, request_.transfer, tokens, arrived_);
+  if (failed.code != errc::none) failure_ = refusal{500, "The KV could not be handed over: " + render(failed), {}};
+}
+
+void completion_call::release_kv() {
+  if (kv_held_ != 0) engine_.release(std::exchange(kv_held_, 0));
+}
+
+std::optional<error> completion_call::begin(std::uint32_t remote_tokens) {
   std::vector<sequence_request> sequences;
   for (std::size_t p = 0; p < request_.prompts.size(); ++p) {
     for (std::uint32_t i = 0; i < request_.n; ++i) {
@@ -28,7 +84,9 @@ std::optional<error> completion_call::start() {
                            .min_tokens = request_.min_tokens,
                            .ignore_eos = request_.ignore_eos,
                            .salt = request_.cache_salt,
-                           .source = std::move(source)});
+                           .source = std::move(source),
+                           .hold = gives() && i == 0,
+                           .remote_tokens = remote_tokens});
       answer_state state{choice({request_.stops, request_.keep_stop, request_.min_tokens}), {}, 0, false, false};
       if (request_.echo) state.unwritten.text = request_.echo_texts[p];
       answers_.push_back(std::move(state));
@@ -43,6 +101,8 @@ std::optional<error> completion_call::start() {
 
 void completion_call::cancel() {
   if (std::exchange(cancelled_, true)) return;
+  kv_.cancel();
+  release_kv();
   if (running_ > 0) {
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       if (!answers_[i].ended) engine_.abort(first_id_ + i);
@@ -51,8 +111,40 @@ void completion_call::cancel() {
   news_.cancel();
 }
 
+void completion_call::tell() {
+  if (!request_.stream && !finished() && !doomed_) return;
+  changed_ = true;
+  news_.cancel();
+}
+
+void completion_call::give_back(answer_state& one) {
+  auto last = one.text.end("recomputed");
+  one.unwritten.text += last.text;
+  one.unwritten.finish = last.finish;
+  one.unwritten.stop_string = std::move(last.stop_string);
+  one.ended = true;
+  --running_;
+  tell();
+}
+
+void completion_call::on_recomputed(sequence_id id) {
+  release_kv();
+  give_back(answers_.at(id - first_id_));
+}
+
 std::optional<finish_reason> completion_call::on_token(const token_output& output) {
+  release_kv();
   auto& one = answers_.at(output.id - first_id_);
+  if (fault_ && output.id == first_id_ && one.text.tokens() >= fault_->after_tokens) {
+    if (output.finish == finish_reason::length && gives()) engine_.release(output.id);
+    if (fault_->kind == fault_kind::recomputed) {
+      give_back(one);
+    } else {
+      one.ended = doomed_ = true;
+      tell();
+    }
+    return finish_reason::stop;
+  }
   if (one.text.tokens() == 0) one.cached_tokens = output.cached_tokens;
   auto delta = one.text.push(output);
   one.unwritten.text += delta.text;
@@ -62,15 +154,20 @@ std::optional<finish_reason> completion_call::on_token(const token_output& outpu
     one.ended = true;
     --running_;
   }
-  if (request_.stream || finished()) {
-    changed_ = true;
-    news_.cancel();
+  if (output.finish == finish_reason::length && gives() && output.id == first_id_) {
+    if (delta.finish == finish_reason::length) {
+      const auto tokens = static_cast<std::uint32_t>(request_.prompts[0].size());
+      kv_transfer_params_ = transfer_.offer(request_.transfer, id_, output.id, tokens, output.token);
+    } else {
+      engine_.release(output.id);  // a stop string has ended it
+    }
   }
+  tell();
   return delta.finish;
 }
 
 http::task<void> completion_call::wait() {
-  if (!std::exchange(changed_, false) && !cancelled_) {
+  if (!std::exchange(changed_, false) && !cancelled_ && !failure_ && !doomed_) {
     news_.expires_at(std::chrono::steady_clock::time_point::max());
     boost::system::error_code woken;
     co_await news_.async_wait(http::asio::redirect_error(http::use_task, woken));
@@ -114,14 +211,21 @@ namespace {
 http::task<void> answer_streaming(completion_call& call, const response_writer& writer, http::responder& out,
                                   http::fields headers) {
   if (!co_await out.start_stream(200, "text/event-stream; charset=utf-8", std::move(headers))) co_return;
+  co_await call.arrive();
   for (bool last = false; !last;) {
     co_await call.wait();
     if (call.cancelled()) co_return;
     last = call.finished();
     auto events = call.take_events(writer);
-    if (last && call.request().include_usage) events += writer.usage_event(call.counts());
+    if (last && !call.failure()) co_await call.hand_over();
+    if (call.failure()) {
+      events += response_writer::error_event(*call.failure());
+    } else if (last && call.request().include_usage) {
+      events += writer.usage_event(call.counts());
+    }
     if (last) events += response_writer::end_event();
     if (!events.empty() && !co_await out.write(events)) co_return;
+    if (call.doom()) co_return;
   }
   co_await out.end_stream();
 }
@@ -136,10 +240,18 @@ http::task<void> answer_completion(completion_call& call, const response_writer&
     co_await answer_streaming(call, writer, out, std::move(headers));
     co_return;
   }
-  while (!call.finished() && !call.cancelled()) co_await call.wait();
-  if (call.cancelled()) co_return;
+  co_await call.arrive();
+  while (!call.finished() && !call.cancelled() && !call.doom()) co_await call.wait();
+  if (!call.failure() && !call.doom()) co_await call.hand_over();
+  if (call.cancelled() || call.doom()) co_return;
+  if (call.failure()) {
+    const auto body = render(*call.failure());
+    co_await out.send(call.failure()->status, "application/json", body, std::move(headers));
+    co_return;
+  }
   const auto answers = call.take_answers();
-  co_await out.send(200, "application/json", writer.whole(answers, call.counts()), std::move(headers));
+  const auto body = writer.whole(answers, call.counts(), call.kv_transfer_params());
+  co_await out.send(200, "application/json", body, std::move(headers));
 }
 
 }  // namespace infernex::simulator

@@ -36,6 +36,10 @@ engine_metrics::engine_metrics(metrics_registry& registry, const settings& engin
           registry.counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache", labels_of(engine))),
       preemptions_(
           registry.counter("vllm:num_preemptions_total", "Sequences that gave up their blocks", labels_of(engine))),
+      external_queries_(registry.counter("vllm:external_prefix_cache_queries_total", "Tokens asked of other engines",
+                                         labels_of(engine))),
+      external_hits_(registry.counter("vllm:external_prefix_cache_hits_total", "Tokens whose KV other engines sent",
+                                      labels_of(engine))),
       prompt_tokens_(registry.counter("vllm:prompt_tokens_total", "Prompt tokens processed", labels_of(engine))),
       generation_tokens_(registry.counter("vllm:generation_tokens_total", "Tokens generated", labels_of(engine))),
       first_token_seconds_(registry.histogram("vllm:time_to_first_token_seconds", "Arrival to first token",
@@ -68,6 +72,8 @@ void engine_metrics::load(const engine_load& now) {
   grow(prefix_queries_, told_.prefix_queries, now.prefix_queries);
   grow(prefix_hits_, told_.prefix_hits, now.prefix_hits);
   grow(preemptions_, told_.preemptions, now.preemptions);
+  grow(external_queries_, told_.external_queries, now.external_queries);
+  grow(external_hits_, told_.external_hits, now.external_hits);
   told_ = now;
 }
 

@@ -30,6 +30,8 @@ class engine_metrics {
   prometheus::Counter& prefix_queries_;
   prometheus::Counter& prefix_hits_;
   prometheus::Counter& preemptions_;
+  prometheus::Counter& external_queries_;
+  prometheus::Counter& external_hits_;
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generation_tokens_;
   std::array<prometheus::Counter*, 3> ended_;

@@ -10,6 +10,7 @@
 #include <boost/json/object.hpp>
 
 #include "actors/simulator/chat_template.hpp"
+#include "actors/simulator/kv_transfer_request.hpp"
 #include "actors/simulator/settings.hpp"
 #include "actors/simulator/tokenizer.hpp"
 
@@ -52,6 +53,8 @@ struct completion_request {
   std::string cache_salt;
   /// `request_id` of the body; a header overrides it.
   std::string request_id;
+  /// Not for requests with several prompts.
+  kv_transfer_request transfer;
 };
 
 /// Longest stop list and most answers of one request: over it, 400.

@@ -49,7 +49,8 @@ json::object head(std::string_view id, std::string_view object, std::int64_t cre
 response_writer::response_writer(bool chat, std::string id, std::string model, std::int64_t created)
     : chat_(chat), id_(std::move(id)), model_(std::move(model)), created_(created) {}
 
-std::string response_writer::whole(std::span<const answer> answers, const usage& counts) const {
+std::string response_writer::whole(std::span<const answer> answers, const usage& counts,
+                                   const json::value& kv_transfer_params) const {
   json::array choices;
   for (const auto& each : answers) {
     json::object one{{"index", choices.size()}};
@@ -77,7 +78,7 @@ std::string response_writer::whole(std::span<const answer> answers, const usage&
   body["system_fingerprint"] = nullptr;
   body["usage"] = counts_of(counts);
   if (chat_) body["prompt_logprobs"] = nullptr;
-  body["kv_transfer_params"] = nullptr;
+  body["kv_transfer_params"] = kv_transfer_params;
   return text_of(body);
 }
 
@@ -113,6 +114,8 @@ std::string response_writer::usage_event(const usage& counts) const {
   body["usage"] = counts_of(counts);
   return event_of(body);
 }
+
+std::string response_writer::error_event(const refusal& problem) { return "data: " + render(problem) + "\n\n"; }
 
 std::string render_models(const settings& engine, std::int64_t created) {
   auto names = engine.served_model_names;

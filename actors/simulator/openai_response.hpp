@@ -7,7 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/json/value.hpp>
+
 #include "actors/simulator/choice.hpp"
+#include "actors/simulator/openai_request.hpp"
 #include "actors/simulator/settings.hpp"
 
 namespace infernex::simulator {
@@ -33,12 +36,15 @@ class response_writer {
   /// `created`: seconds since 1970.
   response_writer(bool chat, std::string id, std::string model, std::int64_t created);
 
-  std::string whole(std::span<const answer> answers, const usage& counts) const;
+  std::string whole(std::span<const answer> answers, const usage& counts,
+                    const boost::json::value& kv_transfer_params = nullptr) const;
 
   /// Chat only: the event that opens an answer.
   std::string role_event(std::uint32_t index) const;
   std::string event(std::uint32_t index, const choice::delta& delta) const;
   std::string usage_event(const usage& counts) const;
+  /// An answer that has begun and cannot go on.
+  static std::string error_event(const refusal& problem);
   static std::string_view end_event() { return "data: [DONE]\n\n"; }
 
   const std::string& id() const { return id_; }

@@ -50,7 +50,7 @@ class prefix_cache {
             std::span<const block_name> chain);
   /// One reference less for each block of a sequence.
   void release(std::span<const block_id> sequence);
-  /// Forgets every name. Precondition: no block is held.
+  /// Forgets every name, also of blocks that are held. Precondition: nobody will name what follows a held block.
   void clear();
 
   std::uint32_t block_size() const { return block_size_; }

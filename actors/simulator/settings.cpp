@@ -21,6 +21,15 @@ std::optional<error> check(const settings& values) {
   if (values.load_time.count() < 0) return wrong("load_time: not negative");
   if (values.kv_events.enabled && values.kv_events.endpoint.empty()) return wrong("kv_events.endpoint: an address");
   if (values.kv_events.hwm == 0) return wrong("kv_events.hwm: at least 1");
+  const auto& transfer = values.kv_transfer;
+  if (!(transfer.bandwidth_gbps > 0) || !std::isfinite(transfer.bandwidth_gbps))
+    return wrong("kv_transfer.bandwidth_gbps: above 0");
+  if (transfer.lease.count() <= 0) return wrong("kv_transfer.lease: above 0");
+  if (transfer.timeout.count() <= 0) return wrong("kv_transfer.timeout: above 0");
+  if (transfer.latency.count() < 0) return wrong("kv_transfer.latency: not negative");
+  // Its requests do not say which half they want.
+  if (transfer.protocol == transfer_protocol::sglang && transfer.role == transfer_role::both)
+    return wrong("kv_transfer.role: prefill or decode with sglang");
   const auto& costs = values.costs;
   for (double number : {costs.prefill_quadratic, costs.prefill_linear, costs.prefill_constant, costs.decode_quadratic,
                         costs.decode_linear, costs.decode_constant, costs.decode_floor}) {

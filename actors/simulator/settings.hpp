@@ -48,6 +48,47 @@ struct kv_event_settings {
   std::uint32_t hwm = 100'000;
 };
 
+/// How KV gets from a prefill engine to a decode engine, by the connector whose parameters are spoken.
+enum class transfer_protocol : std::uint8_t { none, nixl, mooncake, ascend, ascend_layerwise, sglang };
+enum class transfer_role : std::uint8_t { both, prefill, decode };
+/// What a decode engine does when the KV does not come: end the request with an error, or compute it itself.
+enum class transfer_failure_policy : std::uint8_t { fail, recompute };
+/// What becomes of a transfer from an engine id that is no more: fails when its time is over, at once, or never ends.
+enum class stale_engine_policy : std::uint8_t { time_out, fail, hang };
+
+struct kv_transfer_settings {
+  transfer_protocol protocol = transfer_protocol::none;
+  transfer_role role = transfer_role::both;
+  /// Empty: drawn at random at every start.
+  std::string engine_id;
+  /// What other engines reach this one by; empty: the address it listens on.
+  std::string host;
+  /// Of the second listener: the bootstrap port with mooncake and sglang, else the side channel's, which is told in
+  /// kv_transfer_params. 0 takes a free one.
+  std::uint16_t bootstrap_port = 0;
+  std::uint16_t side_channel_port = 0;
+  /// A transfer takes latency + bytes / bandwidth, at speed 1; one after the other.
+  double bandwidth_gbps = 200;
+  std::uint32_t bytes_per_token = 131'072;
+  std::chrono::milliseconds latency{2};
+  /// Prefill: for how long blocks are held for a decode engine that does not come.
+  std::chrono::milliseconds lease{30'000};
+  /// Decode: for how long it waits for memory and for the KV.
+  std::chrono::milliseconds timeout{30'000};
+  transfer_failure_policy on_failure = transfer_failure_policy::fail;
+  stale_engine_policy stale_engine = stale_engine_policy::time_out;
+
+  /// Which of the two ports is listened on.
+  bool has_bootstrap() const {
+    return protocol == transfer_protocol::mooncake || protocol == transfer_protocol::sglang;
+  }
+  /// A decode engine of these kinds gives a request back when its memory runs out.
+  bool gives_back() const {
+    return role == transfer_role::decode &&
+           (protocol == transfer_protocol::ascend || protocol == transfer_protocol::ascend_layerwise);
+  }
+};
+
 /// One simulated engine.
 struct settings {
   std::string model = "sim/llama";
@@ -83,6 +124,9 @@ struct settings {
   /// Every endpoint answers 503 for this long after the start.
   std::chrono::milliseconds load_time{0};
   kv_event_settings kv_events;
+  kv_transfer_settings kv_transfer;
+  /// /sim/faults and /sim/state answer.
+  bool faults = false;
   /// Off as in engines too old to have them.
   bool render_endpoints = true;
   bool tokenize_endpoints = true;

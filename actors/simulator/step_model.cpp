@@ -1,5 +1,6 @@
 #include "actors/simulator/step_model.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <xxhash.h>
@@ -27,12 +28,15 @@ errc step_model::add(sequence_request request) {
                  request.min_tokens,
                  request.ignore_eos,
                  std::move(request.salt),
-                 std::move(request.source)};
+                 std::move(request.source),
+                 std::nullopt};
+  if (request.hold) fresh.hold_blocks = fresh.tokens.size() / block_size();
   hash_full_blocks(fresh);
   const auto failed = scheduler_.add({.id = request.id,
                                       .prompt_tokens = static_cast<std::uint32_t>(fresh.tokens.size()),
                                       .max_tokens = request.max_tokens,
-                                      .chain = fresh.hashes},
+                                      .chain = fresh.hashes,
+                                      .remote_tokens = request.remote_tokens},
                                      fresh.slot);
   if (failed == errc::none) sequences_.emplace(request.id, std::move(fresh));
   return failed;
@@ -44,6 +48,64 @@ void step_model::abort(sequence_id id) {
   tell_changes();  // which may be of its tokens
   scheduler_.finish(found->second.slot);
   sequences_.erase(found);
+}
+
+const step_model::sequence& step_model::owner(sequence_id id) const {
+  const auto found = sequences_.find(id);
+  return found != sequences_.end() ? found->second : *held_.at(id).waits;
+}
+
+void step_model::hold(sequence_id id) {
+  tell_changes();
+  const auto found = sequences_.find(id);
+  auto blocks = scheduler_.detach(found->second.slot);
+  const auto whole = std::min(*found->second.hold_blocks, blocks.size());
+  scheduler_.release(std::span(blocks).subspan(whole));
+  blocks.resize(whole);
+  held_.emplace(id, reservation{{std::move(blocks), 0}, std::nullopt});
+  sequences_.erase(found);
+}
+
+const block_hold* step_model::reserve(sequence_id id, std::vector<token_id> prompt, std::string salt) {
+  sequence waiting{0, std::move(prompt), {}, 0, false, std::move(salt), generator::echo({}), std::nullopt};
+  hash_full_blocks(waiting);
+  const auto needed = waiting.tokens.empty() ? 0 : (waiting.tokens.size() - 1) / block_size();
+  block_hold made;
+  if (!scheduler_.reserve(std::span(waiting.hashes).first(needed), made.blocks, made.cached)) return nullptr;
+  return &held_.emplace(id, reservation{std::move(made), std::move(waiting)}).first->second.hold;
+}
+
+void step_model::fill(sequence_id reserved) {
+  const auto found = held_.find(reserved);
+  if (found == held_.end() || !found->second.waits) return;
+  const auto& [hold, waits] = found->second;
+  scheduler_.fill(reserved, hold.blocks, hold.cached, waits->hashes);
+}
+
+const block_hold* step_model::held(sequence_id id) const {
+  const auto found = held_.find(id);
+  return found == held_.end() ? nullptr : &found->second.hold;
+}
+
+void step_model::release(sequence_id held) {
+  const auto found = held_.find(held);
+  if (found == held_.end()) return;
+  tell_changes();
+  scheduler_.release(found->second.hold.blocks);
+  held_.erase(found);
+}
+
+std::vector<sequence_id> step_model::preempted() const {
+  std::vector<sequence_id> ids;
+  for (const auto slot : scheduler_.preempted()) ids.push_back(scheduler_.id(slot));
+  return ids;
+}
+
+void step_model::reset_prefix_cache() {
+  tell_changes();
+  scheduler_.reset_prefix_cache();
+  // What precedes their blocks has no name any more, so neither may they get one.
+  for (auto& [id, each] : held_) each.waits.reset();
 }
 
 step_output step_model::end_step() {
@@ -62,7 +124,11 @@ step_output step_model::end_step() {
     } else if (made.at_limit) {
       told.finish = finish_reason::length;
     }
-    if (told.finish) abort(made.id);
+    if (told.finish == finish_reason::length && one.hold_blocks) {
+      hold(made.id);
+    } else if (told.finish) {
+      abort(made.id);
+    }
   }
   output.events = take_events();
   return output;
@@ -85,7 +151,7 @@ void step_model::tell_changes() {
       continue;
     }
     // What one step of one sequence stores is one event.
-    const auto& of = sequences_.at(change->sequence);
+    const auto& of = owner(change->sequence);
     blocks_stored event;
     if (change->index == 0) {
       event.salt = of.salt;

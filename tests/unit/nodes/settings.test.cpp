@@ -61,6 +61,18 @@ TEST_CASE("the example configuration has no mistake and says the defaults") {
   CHECK(read.agent.kv_stream.check_interval == plain.agent.kv_stream.check_interval);
   CHECK(read.simulator.total_blocks == plain.simulator.total_blocks);
   CHECK(read.simulator.eos_probability == plain.simulator.eos_probability);
+  CHECK(read.simulator.faults == plain.simulator.faults);
+  const auto& kv = read.simulator.kv_transfer;
+  CHECK(kv.protocol == plain.simulator.kv_transfer.protocol);
+  CHECK(kv.role == plain.simulator.kv_transfer.role);
+  CHECK(kv.engine_id == plain.simulator.kv_transfer.engine_id);
+  CHECK(kv.bandwidth_gbps == plain.simulator.kv_transfer.bandwidth_gbps);
+  CHECK(kv.bytes_per_token == plain.simulator.kv_transfer.bytes_per_token);
+  CHECK(kv.latency == plain.simulator.kv_transfer.latency);
+  CHECK(kv.lease == plain.simulator.kv_transfer.lease);
+  CHECK(kv.timeout == plain.simulator.kv_transfer.timeout);
+  CHECK(kv.on_failure == plain.simulator.kv_transfer.on_failure);
+  CHECK(kv.stale_engine == plain.simulator.kv_transfer.stale_engine);
   CHECK(read.simulator.costs.prefill_constant == plain.simulator.costs.prefill_constant);
   CHECK(read.up.engines == plain.up.engines);
 }

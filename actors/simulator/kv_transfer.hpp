@@ -1,0 +1,116 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/json/value.hpp>
+
+#include "actors/runtime/http/client.hpp"
+#include "actors/runtime/http/server.hpp"
+#include "actors/simulator/engine_loop.hpp"
+#include "actors/simulator/fault_book.hpp"
+#include "actors/simulator/kv_lease_book.hpp"
+#include "actors/simulator/kv_link.hpp"
+#include "actors/simulator/kv_transfer_params.hpp"
+
+namespace infernex::simulator {
+
+/// The waits of one request in a transfer; its client's leaving ends them all.
+class transfer_call {
+ public:
+  explicit transfer_call(http::asio::io_context& context) : news_(context.get_executor()) {}
+  transfer_call(const transfer_call&) = delete;
+  transfer_call& operator=(const transfer_call&) = delete;
+
+  void cancel();
+  bool cancelled() const { return cancelled_; }
+  http::cancel_source& calls() { return calls_; }
+
+  /// Lets the time pass; false if the client left before.
+  http::task<bool> pass_until(std::chrono::steady_clock::time_point when);
+
+ private:
+  friend class kv_transfer;
+  http::cancel_source calls_;
+  steady_timer news_;
+  bool cancelled_ = false;
+};
+
+/// One engine's part in transfers: what it holds for others, who waits for what. kv_give and kv_take are the two sides'
+/// courses over it. On the engine's I/O thread.
+class kv_transfer {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// `here`: the second listener, once it is bound.
+  kv_transfer(http::worker& on, const settings& engine, engine_loop& loop, fault_book& faults, kv_place here);
+
+  const settings& engine() const { return engine_; }
+  const kv_place& here() const { return here_; }
+  void listens_on(std::uint16_t port) { here_.port = port; }
+  engine_loop& loop() { return loop_; }
+  fault_book& faults() { return faults_; }
+  http::worker& on() { return on_; }
+  kv_link& link() { return link_; }
+
+  /// Waits for a change of anything here or in the engine's memory; false at the deadline, or if the client left.
+  http::task<bool> wait(transfer_call& call, clock::time_point deadline);
+  /// Something has changed: everybody looks again.
+  void changed();
+
+  /// A computed prompt, held by the engine under `held`, is there to be read; what the answer's kv_transfer_params say.
+  boost::json::value offer(const kv_transfer_request& asked, const std::string& request_id, sequence_id held,
+                           std::uint32_t prompt_tokens, token_id last_token);
+  kv_lease_book& leases() { return leases_; }
+  /// Ends a lease and frees its blocks; `read` for whoever waits for that.
+  void end_lease(std::string_view key, bool read);
+
+  /// A decode request that waits for its KV to be pushed, and a prefill request that waits until it has been read, by
+  /// key; the flag is set once it is (false: it was given up).
+  using awaited = std::unordered_map<std::string, std::optional<bool>>;
+  awaited& pushes() { return pushes_; }
+  awaited& readers() { return readers_; }
+
+  /// Decode requests that wait for memory or KV.
+  std::uint32_t taking() const { return taking_; }
+  void count_taking(int change);
+
+  /// Lets go of the io_context, whose threads have ended.
+  void end() { expiry_.reset(); }
+
+ private:
+  void watch_leases();
+
+  http::worker& on_;
+  const settings& engine_;
+  engine_loop& loop_;
+  fault_book& faults_;
+  kv_place here_;
+  kv_link link_;
+  kv_lease_book leases_;
+  awaited pushes_;
+  awaited readers_;
+  std::vector<transfer_call*> waiting_;
+  std::uint32_t taking_ = 0;
+  std::optional<steady_timer> expiry_;
+};
+
+/// An entry of pushes() or readers() that lives as long as its coroutine.
+class awaited_entry {
+ public:
+  awaited_entry(kv_transfer::awaited& in, std::string key) : in_(in), key_(std::move(key)) { in_[key_] = std::nullopt; }
+  awaited_entry(const awaited_entry&) = delete;
+  awaited_entry& operator=(const awaited_entry&) = delete;
+  ~awaited_entry() { in_.erase(key_); }
+  const std::optional<bool>& come() const { return in_.at(key_); }
+
+ private:
+  kv_transfer::awaited& in_;
+  std::string key_;
+};
+
+}  // namespace infernex::simulator
