@@ -101,6 +101,8 @@ using gateway_actor = caf::typed_actor<
     caf::reacts_to<inbound<fb::RequestLife>>,
     // A router is there, or goes: all gateways ask the same one for a model.
     caf::reacts_to<inbound<fb::RouterAnnounce>>,
+    // A PD group's proxy is there: pairs of that group are sent to it.
+    caf::reacts_to<inbound<fb::PdState>>,
     // Take what happened to requests from the inbox: goes into RequestLife, and into predictions.
     caf::reacts_to<gateway::life_waiting>,
     // As for the router.
@@ -136,6 +138,7 @@ INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::KvMatchQuery>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RouteQuery>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RequestLife>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RouterAnnounce>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::PdState>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::probe_result>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::event_batch>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::parity_answer>)

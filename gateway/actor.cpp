@@ -55,8 +55,17 @@ void tend_predictions(gateway_facts& facts, clock_point now) {
   facts.routed.expire(now);
 }
 
+template <class T>
+std::uint64_t epoch_of(const T& message) {
+  return message.origin() ? message.origin()->epoch() : 0;
+}
+
 void show_routers(gateway_facts& facts) {
   facts.router_names.publish(std::make_shared<const std::vector<std::string>>(facts.routers.names()));
+}
+
+void show_proxies(gateway_facts& facts) {
+  facts.proxies.publish(std::make_shared<const pd_proxies>(facts.pd_groups.words()));
 }
 
 void on_events(gateway_pointer self) {
@@ -79,6 +88,7 @@ void on_tick(gateway_pointer self) {
   if (!regular) return;
   tell(s.facts->fleet.on_tick(now));
   if (s.facts->routers.expire(now)) show_routers(*s.facts);
+  if (s.facts->pd_groups.expire(now)) show_proxies(*s.facts);
   call_waiting(*s.facts, std::chrono::steady_clock::now());
   s.metrics->show(*s.facts);
   s.next_heartbeat = now + heartbeat;
@@ -97,6 +107,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
   listen(self, messages->names().any_load(), lane::stream);
   listen(self, messages->names().any_request_life(), lane::stream);
   listen(self, messages->names().any_router_announce(), lane::rpc);
+  listen(self, messages->names().any_pd_state(), lane::stream);
   auto me = caf::actor_cast<gateway_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
   self->delayed_send(self, heartbeat, tick{});
@@ -119,10 +130,18 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
       },
       [self](const inbound<fb::RouterAnnounce>& m) {
         auto& f = *self->state.facts;
-        const auto* from = m.message->origin();
-        if (f.routers.on_announce(text(m.message->router()), from ? from->epoch() : 0, m.message->leaving(),
-                                  m.received_at))
-          show_routers(f);
+        const auto name = text(m.message->router());
+        const auto changed = m.message->leaving()
+                                 ? f.routers.on_leave(name, epoch_of(*m.message))
+                                 : f.routers.on_announce(name, {}, epoch_of(*m.message), m.received_at);
+        if (changed) show_routers(f);
+      },
+      [self](const inbound<fb::PdState>& m) {
+        auto& f = *self->state.facts;
+        const auto url = text(m.message->url());
+        if (f.pd_groups.on_announce(url.empty() ? url : text(m.message->group()), url, epoch_of(*m.message),
+                                    m.received_at))
+          show_proxies(f);
       },
       [self](life_waiting) { on_events(self); },
       [self](const bus_changed& change) {
@@ -148,7 +167,10 @@ void take_events(gateway_facts& facts, clock_point now) {
     facts.routed.finished(f.record.request_id, router::computed_by(f.record.instance, f.record.status), now);
     facts.cached_tokens.note(f);
     const auto answered = router::speed_result_of(f.record);
-    if (f.met && answered) facts.speeds.learn(*f.met, *answered);
+    if (!answered) continue;
+    if (f.met_at_prefill) facts.speeds.learn(*f.met_at_prefill, {answered->ttft_ms, {}, {}});
+    if (f.met && f.met_at_prefill) facts.speeds.learn(*f.met, {{}, answered->decode_ms, answered->output_tokens});
+    if (f.met && !f.met_at_prefill) facts.speeds.learn(*f.met, *answered);
   }
 }
 

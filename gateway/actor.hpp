@@ -9,11 +9,13 @@
 #include "actors/runtime/role.hpp"
 #include "gateway/life_inbox.hpp"
 #include "gateway/parity.hpp"
-#include "gateway/router_list.hpp"
+#include "gateway/presence_list.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/waiting_room.hpp"
 
 namespace infernex::gateway {
+
+using pd_proxies = std::map<std::string, std::string, std::less<>>;
 
 /// The gateway's changing facts. Only the actor's present incarnation changes them (I/O threads read topology and
 /// predictions, count reservations on the board, and leave events in the inbox); they live on when it is restarted.
@@ -30,9 +32,12 @@ struct gateway_facts {
   router::fleet fleet;
   life requests;
   life_inbox inbox;
-  router_list routers;
+  presence_list routers;
   /// Their names, for the I/O threads; null: nobody was there yet.
   published<std::vector<std::string>> router_names;
+  /// PD groups' proxies, and their URLs by group.
+  presence_list pd_groups;
+  published<pd_proxies> proxies;
   /// Of decisions taken here (`router: embedded`).
   router::prediction_index predicted;
   router::prediction_book routed;

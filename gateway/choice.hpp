@@ -43,7 +43,12 @@ struct candidate {
   bool by_prediction = false;
   /// Of an engine with several ranks behind one URL.
   std::optional<std::uint32_t> data_parallel_rank;
+  /// The engine that computes the prompt for it, and the group of both; empty: it does so itself.
+  std::string prefill_instance = {};
+  std::string prefill_url = {};
+  std::string pd_group = {};
 
+  bool pair() const { return !prefill_instance.empty(); }
   std::uint32_t expected_blocks() const { return std::max(overlap_blocks, predicted_blocks); }
 };
 

@@ -22,7 +22,15 @@ hand::hand(gateway_shared& all, http::worker& on, std::unique_ptr<decider> decid
       route(std::move(decides)),
       topology_(all.facts->fleet.topologies()),
       headers_(all.headers),
+      proxies_(all.facts->proxies),
       random_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()) {}
+
+std::string hand::proxy_of(std::string_view group) {
+  const auto* all = proxies_.get();
+  if (!all) return {};
+  const auto found = all->find(group);
+  return found == all->end() ? std::string{} : found->second;
+}
 
 std::string hand::new_request_id() {
   // The random part tells threads and processes apart, the counter requests.
@@ -81,32 +89,60 @@ void hand::close() {
 
 placed_request::placed_request(hand& at, const router::model_endpoints& model, const route_request& request,
                                const candidate& to)
-    : at_(at), model_(model.model), instance_(to.instance) {
+    : at_(at), model_(model.model) {
   const auto share = share_of(request, to.expected_blocks());
-  prefill_tokens_ = share.prefill_tokens;
-  blocks_ = share.blocks;
-  for (const auto& endpoint : model.endpoints) {
-    if (endpoint.instance != to.instance) continue;
-    met_ = router::conditions_of(at_.board(), endpoint.slot, share, std::chrono::steady_clock::now());
-    at_.board().reserve(endpoint.slot, share);
+  if (to.pair()) {
+    prefills_ = stake_at(model, to.prefill_instance, share);
+    answers_ = stake_at(model, to.instance, {1, 0, share.blocks});
+  } else {
+    answers_ = stake_at(model, to.instance, share);
   }
-  at_.note(life_change{model_, instance_, 1, static_cast<std::int64_t>(prefill_tokens_),
-                       static_cast<std::int64_t>(blocks_), request.request_id});
+  put(prefills_, {});
+  put(answers_, request.request_id);
   if (at_.predicts() && !request.keys.empty())
-    at_.note(routed_prompt{request.request_id, model_, instance_, request.key_mode, request.keys});
+    at_.note(routed_prompt{request.request_id, model_, to.pair() ? to.prefill_instance : to.instance, request.key_mode,
+                           request.keys});
+}
+
+placed_request::stake placed_request::stake_at(const router::model_endpoints& model, const std::string& instance,
+                                               router::load_share share) {
+  stake out{instance, {}, share};
+  if (const auto* endpoint = model.find(instance))
+    out.met = router::conditions_of(at_.board(), endpoint->slot, share, std::chrono::steady_clock::now());
+  return out;
+}
+
+void placed_request::put(const stake& what, const std::string& started) {
+  if (what.instance.empty()) return;
+  if (what.met) at_.board().reserve(what.met->slot, what.share);
+  at_.note(life_change{model_, what.instance, static_cast<std::int32_t>(what.share.requests),
+                       static_cast<std::int64_t>(what.share.prefill_tokens),
+                       static_cast<std::int64_t>(what.share.blocks), started});
+}
+
+void placed_request::take(stake& what, router::load_share share) {
+  if (what.instance.empty()) return;
+  if (what.met) at_.board().unreserve(what.met->slot, share);
+  at_.note(life_change{model_,
+                       what.instance,
+                       -static_cast<std::int32_t>(share.requests),
+                       -static_cast<std::int64_t>(share.prefill_tokens),
+                       -static_cast<std::int64_t>(share.blocks),
+                       {}});
+  what.share.requests -= share.requests;
+  what.share.prefill_tokens -= share.prefill_tokens;
+  what.share.blocks -= share.blocks;
+  if (what.share.requests == 0) what.instance.clear();
 }
 
 void placed_request::prefilled() {
-  if (prefill_tokens_ == 0) return;
-  if (met_) at_.board().unreserve(met_->slot, {0, prefill_tokens_});
-  at_.note(life_change{model_, instance_, 0, -static_cast<std::int64_t>(prefill_tokens_), 0, {}});
-  prefill_tokens_ = 0;
+  take(prefills_, prefills_.share);
+  if (answers_.share.prefill_tokens != 0) take(answers_, {0, answers_.share.prefill_tokens, 0});
 }
 
 placed_request::~placed_request() {
-  if (met_) at_.board().unreserve(met_->slot, {1, prefill_tokens_, blocks_});
-  at_.note(life_change{
-      model_, instance_, -1, -static_cast<std::int64_t>(prefill_tokens_), -static_cast<std::int64_t>(blocks_), {}});
+  take(prefills_, prefills_.share);
+  take(answers_, answers_.share);
 }
 
 }  // namespace infernex::gateway

@@ -57,6 +57,8 @@ class hand {
   std::shared_ptr<const router::topology> topology() { return topology_.shared(); }
   /// The headers to look at and to answer with. Do not hold it across co_await.
   const header_plan& headers() { return *headers_.get(); }
+  /// The URL of a PD group's proxy; empty: none is on the bus.
+  std::string proxy_of(std::string_view group);
   router::load_board& board() { return shared.facts->fleet.board(); }
   std::string new_request_id();
 
@@ -77,6 +79,7 @@ class hand {
 
   published<router::topology>::reader topology_;
   published<header_plan>::reader headers_;
+  published<pd_proxies>::reader proxies_;
   life_events events_;
   bool sending_ = false;
   bool sending_next_ = false;
@@ -85,26 +88,36 @@ class hand {
   std::uint64_t requests_ = 0;
 };
 
-/// A request's place at an engine: counted on the load board and in the life-cycle totals from its making to
-/// its end, whatever ends it.
+/// A request's place at an engine, or at both of a pair: counted on the load board and in the life-cycle totals from
+/// its making to its end, whatever ends it.
 class placed_request {
  public:
   placed_request(hand& at, const router::model_endpoints& model, const route_request& request, const candidate& to);
   placed_request(const placed_request&) = delete;
   ~placed_request();
 
-  /// The prompt is prefilled: its tokens no longer wait.
+  /// The prompt is prefilled: its tokens no longer wait, and a pair's prefill engine has nothing more to do.
   void prefilled();
-  /// Empty if the engine is not in this gateway's own topology (yet).
-  const std::optional<router::speed_conditions>& met() const { return met_; }
+  /// What it met at the engine that answers, and at a pair's that prefills. Empty if the engine is not in this
+  /// gateway's own topology (yet).
+  const std::optional<router::speed_conditions>& met() const { return answers_.met; }
+  const std::optional<router::speed_conditions>& met_at_prefill() const { return prefills_.met; }
 
  private:
+  struct stake {
+    /// Empty: none.
+    std::string instance;
+    std::optional<router::speed_conditions> met;
+    router::load_share share;
+  };
+  stake stake_at(const router::model_endpoints& model, const std::string& instance, router::load_share share);
+  void put(const stake& what, const std::string& started);
+  void take(stake& what, router::load_share share);
+
   hand& at_;
   std::string model_;
-  std::string instance_;
-  std::optional<router::speed_conditions> met_;
-  std::uint64_t prefill_tokens_;
-  std::uint64_t blocks_;
+  stake answers_;
+  stake prefills_;
 };
 
 }  // namespace infernex::gateway

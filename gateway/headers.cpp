@@ -66,11 +66,15 @@ http::fields to_engine(const http::fields& from_client, std::string_view request
                        std::optional<std::uint32_t> data_parallel_rank) {
   auto headers = without(from_client, not_to_engine);
   if (data_parallel_rank) {
-    std::erase_if(headers, [](const auto& field) { return same(field.name, rank_header); });
-    headers.push_back({std::string(rank_header), std::to_string(*data_parallel_rank)});
+    set_header(headers, {std::string(rank_header), std::to_string(*data_parallel_rank)});
   }
   headers.push_back({"X-Request-Id", std::string(request_id)});
   return headers;
+}
+
+void set_header(http::fields& into, const http::field& one) {
+  std::erase_if(into, [&](const auto& field) { return same(field.name, one.name); });
+  into.push_back(one);
 }
 
 http::fields to_client(const http::fields& from_engine) { return without(from_engine, not_to_client); }

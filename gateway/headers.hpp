@@ -15,6 +15,9 @@ namespace infernex::gateway {
 http::fields to_engine(const http::fields& from_client, std::string_view request_id,
                        std::optional<std::uint32_t> data_parallel_rank = std::nullopt);
 
+/// Puts a field in place of all of its name.
+void set_header(http::fields& into, const http::field& one);
+
 /// The engine's headers as the client gets them, without those that the gateway sets.
 http::fields to_client(const http::fields& from_engine);
 

@@ -30,6 +30,8 @@ struct life_finish {
   fb::FinishedT record;
   /// What it met at its engine when it was placed there by the attempt that answered.
   std::optional<router::speed_conditions> met;
+  /// Of a pair, at its prefill engine: what the first token took is learned of that one.
+  std::optional<router::speed_conditions> met_at_prefill;
   /// What was expected from cache was a prediction, not the index's word.
   bool by_prediction = false;
 };

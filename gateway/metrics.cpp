@@ -67,10 +67,11 @@ fact_metrics::fact_metrics(metrics_registry& registry)
                                          "Predictions that found no room, and requests they can no longer follow")) {}
 
 void fact_metrics::show(const gateway_facts& facts) {
-  catch_up(facts_refused_, static_cast<double>(facts.fleet.refused() + facts.routers.refused()));
+  catch_up(facts_refused_,
+           static_cast<double>(facts.fleet.refused() + facts.routers.refused() + facts.pd_groups.refused()));
   catch_up(life_dropped_, static_cast<double>(facts.requests.dropped() + facts.inbox.dropped()));
   catch_up(parity_evicted_, static_cast<double>(facts.cached_tokens.evicted()));
-  routers_.Set(static_cast<double>(facts.routers.names().size()));
+  routers_.Set(static_cast<double>(facts.routers.size()));
   const auto count = facts.predicted.count();
   predictions_.Set(static_cast<double>(count.entries));
   prediction_bytes_.Set(static_cast<double>(count.bytes + facts.routed.bytes()));

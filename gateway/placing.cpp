@@ -89,7 +89,8 @@ choice to_choice(const fb::RouteChoice& decided) {
   if (text(decided.instance()).empty()) return out;
   out.ranked.push_back({std::string(text(decided.instance())), std::string(text(decided.url())),
                         decided.overlap_blocks(), decided.predicted_blocks(), decided.by_prediction(),
-                        std_optional(decided.data_parallel_rank())});
+                        std_optional(decided.data_parallel_rank()), std::string(text(decided.prefill_instance())),
+                        std::string(text(decided.prefill_url())), std::string(text(decided.pd_group()))});
   if (const auto* candidates = decided.candidates()) {
     for (const auto* c : *candidates) {
       if (text(c->instance()) == out.ranked.front().instance) continue;
@@ -118,6 +119,17 @@ choice place(const route_request& request, const router::model_endpoints* candid
   for (const auto& c : decided.serving.ranked) {
     out.ranked.push_back(
         {c.to->instance, c.to->url, c.overlap_blocks, c.predicted_blocks, c.by_prediction, c.to->data_parallel_rank});
+  }
+  if (!out.ranked.empty() && !decided.prefill.ranked.empty()) {
+    // What is cached counts where the prompt is computed.
+    auto& pair = out.ranked.front();
+    const auto& prefill = decided.prefill.ranked.front();
+    pair.overlap_blocks = prefill.overlap_blocks;
+    pair.predicted_blocks = prefill.predicted_blocks;
+    pair.by_prediction = prefill.by_prediction;
+    pair.prefill_instance = prefill.to->instance;
+    pair.prefill_url = prefill.to->url;
+    pair.pd_group = prefill.to->group;
   }
   return out;
 }

@@ -8,6 +8,11 @@ namespace {
 
 relayed done() { return {}; }
 relayed failed(std::string_view why) { return {false, why, {}}; }
+/// The engines are not to blame.
+relayed failed_at_proxy(relayed how) {
+  how.engine_failed = false;
+  return how;
+}
 relayed instead(answer what) { return {false, {}, std::move(what)}; }
 
 /// A call ended in an error before the client got anything.
@@ -93,14 +98,45 @@ http::task<relayed> relay_stream(session& s, http::exchange from, const candidat
   co_return done();
 }
 
+/// What one attempt is sent to: the engine, or for a pair the proxy of its group, which is told of the pair.
+struct destination {
+  std::string url;
+  http::fields pair;
+  bool proxy = false;
+};
+
+std::string address_of(const std::string& url) {
+  const auto parsed = http::parse_url(url);
+  return parsed ? parsed->at.host + ":" + std::to_string(parsed->at.port) : std::string{};
+}
+
+/// The decode engine can do all of it, only slower.
+void give_up_pair(session& s, candidate& to, std::string_view why) {
+  s.decision +=
+      "; the proxy of PD group " + to.pd_group + ' ' + std::string(why) + ": the decode engine computes the prompt";
+  to.prefill_instance.clear();
+}
+
+destination destination_of(session& s, candidate& to) {
+  if (!to.pair()) return {to.url, {}, false};
+  if (const auto proxy = s.at.proxy_of(to.pd_group); !proxy.empty())
+    return {proxy,
+            {{"x-prefiller-host-port", address_of(to.prefill_url)}, {"x-decoder-host-port", address_of(to.url)}},
+            true};
+  give_up_pair(s, to, "is not on the bus");
+  return {to.url, {}, false};
+}
+
 }  // namespace
 
-http::task<relayed> relay(session& s, const candidate& to, std::string_view upstream_path) {
-  const auto base = http::parse_url(to.url);
+http::task<relayed> relay(session& s, candidate to, std::string_view upstream_path) {
+  const auto way = destination_of(s, to);
+  const auto base = http::parse_url(way.url);
   if (!base) co_return failed("announced a URL that cannot be used");
-  placed_request place(s.at, *s.model, s.where, to);
+  std::optional<placed_request> place(std::in_place, s.at, *s.model, s.where, to);
   s.instance = to.instance;
-  s.met = place.met();
+  s.met = place->met();
+  s.met_at_prefill = place->met_at_prefill();
 
   std::string target = base->path + std::string(upstream_path);
   if (const auto query = s.in.target.find('?'); query != std::string::npos) target += s.in.target.substr(query);
@@ -110,16 +146,25 @@ http::task<relayed> relay(session& s, const candidate& to, std::string_view upst
   options.response_timeout = left;
   options.idle_timeout = s.body.stream ? s.at.shared.how.stream_idle_timeout : left;
   options.cancel = &s.upstream;
-  const http::outgoing what{"POST", target, to_engine(s.in.headers, s.request_id, to.data_parallel_rank), s.in.body};
+  auto headers = to_engine(s.in.headers, s.request_id, to.data_parallel_rank);
+  for (const auto& one : way.pair) set_header(headers, one);
+  const http::outgoing what{"POST", target, std::move(headers), s.in.body};
   auto opened = co_await s.at.worker.upstream().open(base->at, what, options);
+  if (!opened && way.proxy && opened.failure().code == errc::unreachable && !s.given_up()) {
+    place.reset();
+    give_up_pair(s, to, "cannot be reached");
+    co_return co_await relay(s, std::move(to), upstream_path);
+  }
+  if (!opened && way.proxy) co_return failed_at_proxy(judge(s, opened.failure(), to));
   if (!opened) co_return judge(s, opened.failure(), to);
   const auto status = opened->status();
   if (worth_retry_status(status)) {
-    co_return failed(status == 503 ? "answered 503" : status == 502 ? "answered 502" : "answered 504");
+    auto refused = failed(status == 503 ? "answered 503" : status == 502 ? "answered 502" : "answered 504");
+    co_return way.proxy ? failed_at_proxy(std::move(refused)) : std::move(refused);
   }
-  s.at.backoff.succeeded(to.instance);
+  if (!way.proxy) s.at.backoff.succeeded(to.instance);
   if (http::find(opened->headers(), "content-type").starts_with("text/event-stream")) {
-    co_return co_await relay_stream(s, *std::move(opened), to, place);
+    co_return co_await relay_stream(s, *std::move(opened), to, *place);
   }
   co_return co_await relay_whole(s, *std::move(opened), to);
 }

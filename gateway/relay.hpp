@@ -12,10 +12,12 @@ struct relayed {
   /// not, `instead` is the answer.
   std::string_view failure;
   std::optional<answer> instead;
+  /// If not done: whether it is the engine's fault, so that it is passed over for a while.
+  bool engine_failed = true;
 };
 
-/// Sends the request to one engine and passes its answer on. Nothing reaches the client before the engine's
-/// whole answer (not streamed) or first event (streamed) is there.
-http::task<relayed> relay(session& s, const candidate& to, std::string_view upstream_path);
+/// Sends the request to one engine, or a pair to its group's proxy, and passes the answer on. Nothing reaches the
+/// client before the engine's whole answer (not streamed) or first event (streamed) is there.
+http::task<relayed> relay(session& s, candidate to, std::string_view upstream_path);
 
 }  // namespace infernex::gateway

@@ -63,7 +63,10 @@ void finish(session& s) {
   if (expected) f.record.predicted_cached_tokens = *expected;
   f.by_prediction = s.by_prediction;
   // A second attempt's time to first token has the first one's in it.
-  if (s.attempt == 1) f.met = s.met;
+  if (s.attempt == 1) {
+    f.met = s.met;
+    f.met_at_prefill = s.met_at_prefill;
+  }
   if (s.used.cached_tokens) f.record.cached_tokens = *s.used.cached_tokens;
   if (s.ttft) f.record.ttft_ms = milliseconds(*s.ttft);
   f.record.duration_ms = milliseconds(took);
@@ -171,7 +174,7 @@ http::task<void> forward(session& s, std::string_view upstream_path) {
     const auto result = co_await relay(s, *to, upstream_path);
     if (result.done) co_return;
     if (result.instead) co_return co_await refuse(s, *result.instead);
-    s.at.backoff.failed(to->instance, std::chrono::steady_clock::now());
+    if (result.engine_failed) s.at.backoff.failed(to->instance, std::chrono::steady_clock::now());
     tries.failed(result.failure);
   }
   s.instance.clear();

@@ -60,6 +60,7 @@ struct session {
   usage used;
   std::optional<std::chrono::steady_clock::duration> ttft;
   std::optional<router::speed_conditions> met;
+  std::optional<router::speed_conditions> met_at_prefill;
 
   bool given_up() const { return client_gone || too_late; }
 };

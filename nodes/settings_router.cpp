@@ -15,9 +15,6 @@ void read_strategy(config::section& at, router::policy& into) {
   words.push_back(round_robin_polling);
   at.read_choice("strategy", into.strategy, words);
   if (into.strategy == round_robin_polling) into.strategy = "round-robin";
-  if (router::disaggregates(into))
-    at.complain("strategy", "\"" + into.strategy +
-                                "\" chooses pairs of prefill and decode engines, which only replays can serve so far");
 }
 
 /// `config: FILE`: what else is said of the policy would be without effect.
@@ -31,10 +28,6 @@ void read_policy_file(config::section& at, router::policy& into) {
   auto read = router::load_picker_config(file);
   at.adopt(read.mistakes);
   into.config = std::move(read.spec);
-  if (into.config && router::disaggregates(into))
-    read.remarks.emplace_back(
-        "it chooses pairs of prefill and decode engines: until PD-group proxies serve them, the whole "
-        "request goes to the decode engine");
   into.source = router::policy_source{file, read.stamp, std::move(read.remarks)};
 }
 

@@ -71,6 +71,16 @@ void describe_left_out(const std::vector<dropped>& engines, std::vector<std::uni
   }
 }
 
+/// Under what a pair's prefill leg is kept in books that go by request.
+std::string prefill_of(std::string_view request_id) { return std::string(request_id) + "/prefill"; }
+
+void name_prefill(const endpoint& engine, fb::RouteChoiceT& into) {
+  into.prefill_instance = engine.instance;
+  into.prefill_url = engine.url;
+  into.pd_group = engine.group;
+  if (engine.data_parallel_rank) into.prefill_data_parallel_rank = *engine.data_parallel_rank;
+}
+
 }  // namespace
 
 placer::placer(fleet& engines, reservation_book& open, prediction_index& predicted, prediction_book& routed,
@@ -100,14 +110,35 @@ const topology& placer::present() {
 
 void placer::on_life(const fb::RequestLife& message, clock_point now) {
   if (const auto* started = message.started())
-    for (const auto* id : *started) open_.drop(text(id));
+    for (const auto* id : *started) drop(text(id));
   if (const auto* finished = message.finished())
     for (const auto* one : *finished) {
-      open_.drop(text(one->request_id()));
-      routed_.finished(text(one->request_id()), computed_by(text(one->instance()), one->status()), now);
+      drop(text(one->request_id()));
+      // The gateway names the engine that answered; of a pair the prompt was computed by the other one.
+      const bool pair = speeds_.knows(prefill_of(text(one->request_id())));
+      if (!pair) routed_.finished(text(one->request_id()), computed_by(text(one->instance()), one->status()), now);
       // After a retry it was answered by an engine whose conditions are not those on record.
-      speeds_.finished(text(one->request_id()), one->attempts() > 1 ? std::nullopt : speed_result_of(*one));
+      learn(text(one->request_id()), pair, one->attempts() > 1 ? std::nullopt : speed_result_of(*one));
     }
+}
+
+void placer::drop(std::string_view request_id) {
+  open_.drop(request_id);
+  open_.drop(prefill_of(request_id));
+}
+
+void placer::learn(std::string_view request_id, bool pair, const std::optional<speed_result>& answered) {
+  if (!pair || !answered) {
+    speeds_.finished(prefill_of(request_id), std::nullopt);
+    return speeds_.finished(request_id, answered);
+  }
+  speeds_.finished(prefill_of(request_id), speed_result{answered->ttft_ms, {}, {}});
+  speeds_.finished(request_id, speed_result{{}, answered->decode_ms, answered->output_tokens});
+}
+
+void placer::reserve(std::string_view request_id, slot_ref slot, load_share share, clock_point now) {
+  speeds_.routed(request_id, conditions_of(engines_.board(), slot, share, now), now);
+  open_.reserve(request_id, slot, share, now);
 }
 
 void placer::on_tick(clock_point now) {
@@ -195,19 +226,22 @@ std::unique_ptr<fb::RouteChoiceT> placer::place_one(const fb::RouteItem& item, c
   }
   if (decided.serving.ranked.empty()) return choice;
   const auto& chosen = decided.serving.ranked.front();
+  const auto& computes = *decided.prefills();
+  const bool pair = computes.to != chosen.to;
   if (!explain) {
-    const load_share share{1, request.uncached_tokens(chosen.expected_blocks()), request.prompt_blocks()};
-    speeds_.routed(request.request_id, conditions_of(engines_.board(), chosen.to->slot, share, now), now);
-    open_.reserve(request.request_id, chosen.to->slot, share, now);
+    const load_share share{1, request.uncached_tokens(computes.expected_blocks()), request.prompt_blocks()};
+    reserve(request.request_id, chosen.to->slot, pair ? load_share{1, 0, share.blocks} : share, now);
+    if (pair) reserve(prefill_of(request.request_id), computes.to->slot, share, now);
   }
   choice->instance = chosen.to->instance;
   choice->url = chosen.to->url;
-  choice->overlap_blocks = chosen.overlap_blocks;
-  choice->predicted_blocks = chosen.predicted_blocks;
+  choice->overlap_blocks = computes.overlap_blocks;
+  choice->predicted_blocks = computes.predicted_blocks;
   choice->by_prediction = decided.by_prediction;
   if (chosen.to->data_parallel_rank) choice->data_parallel_rank = *chosen.to->data_parallel_rank;
+  if (pair) name_prefill(*computes.to, *choice);
   if (predicts() && !explain)
-    routed_.routed(request.request_id, candidates->model, request.key_mode, chosen.to->instance,
+    routed_.routed(request.request_id, candidates->model, request.key_mode, computes.to->instance,
                    {keys.begin(), keys.end()}, now);
   return choice;
 }

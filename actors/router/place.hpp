@@ -68,6 +68,10 @@ class placer {
 
  private:
   const topology& present();
+  /// Takes back what is reserved for a request, at both engines of a pair.
+  void drop(std::string_view request_id);
+  void reserve(std::string_view request_id, slot_ref slot, load_share share, clock_point now);
+  void learn(std::string_view request_id, bool pair, const std::optional<speed_result>& answered);
   bool predicts() const { return scheduler_->uses_cache() && predicted_.how().enabled; }
   std::unique_ptr<fb::RouteChoiceT> place_one(const fb::RouteItem& item, const model_endpoints* candidates,
                                               overlaps cached, clock_point now, bool explain, gate* by,

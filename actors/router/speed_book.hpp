@@ -72,6 +72,7 @@ class speed_book {
   void routed(std::string_view request_id, const speed_conditions& met, clock_point now);
   /// Nothing is learned from unknown requests, and those without a result.
   void finished(std::string_view request_id, const std::optional<speed_result>& answered);
+  bool knows(const std::string& request_id) const { return open_.contains(request_id); }
   void expire(clock_point now);
   std::size_t open() const { return open_.size(); }
 

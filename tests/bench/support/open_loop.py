@@ -27,13 +27,17 @@ async def _one(host, port, at, body, start):
         writer.close()
 
 
-async def _run(url, requests):
-    parts = urllib.parse.urlsplit(url)
+async def _run(urls, requests):
+    hosts = [urllib.parse.urlsplit(url) for url in urls]
     start = time.perf_counter() + 0.5
-    return await asyncio.gather(*(asyncio.wait_for(_one(parts.hostname, parts.port, at, body, start), at + DEADLINE)
-                                  for at, body in requests))
+    calls = []
+    for number, (at, body) in enumerate(requests):
+        to = hosts[number % len(hosts)]
+        calls.append(asyncio.wait_for(_one(to.hostname, to.port, at, body, start), at + DEADLINE))
+    return await asyncio.gather(*calls)
 
 
 def run(url, requests):
-    """`requests`: (seconds after the start, body) each. [(TTFT, duration, how late it was sent)] in seconds."""
-    return asyncio.run(_run(url, requests))
+    """`requests`: (seconds after the start, body) each; `url`: one, or a list that takes turns. [(TTFT, duration, how
+    late it was sent)] in seconds."""
+    return asyncio.run(_run([url] if isinstance(url, str) else url, requests))

@@ -142,6 +142,8 @@ class fake_router {
     std::string instance;
     std::string url;
     std::uint32_t overlap = 0;
+    /// URL of the engine `prefill-of-<instance>` that computes the prompt, both in group `g`.
+    std::string prefill_url = {};
   };
   fake_router(bus& on, std::vector<target> ranked, bool silent = false) : on_(on), ranked_(std::move(ranked)) {
     auto made = on.subscribe(on.names().any_route_query(), {lane::rpc, "router", 64},
@@ -210,6 +212,11 @@ class fake_router {
           choice.url = t.url;
           choice.overlap_blocks = t.overlap;
           choice.reason = "kv-aware: test";
+          if (!t.prefill_url.empty()) {
+            choice.prefill_instance = "prefill-of-" + t.instance;
+            choice.prefill_url = t.prefill_url;
+            choice.pd_group = "g";
+          }
         }
         auto& c = *choice.candidates.emplace_back(std::make_unique<fb::CandidateT>());
         c.instance = t.instance;

@@ -81,8 +81,9 @@ TEST_CASE("saturated engines: requests wait, and are released by priority to the
   life.model = "m";
   life.finished.emplace_back(std::make_unique<fb::FinishedT>())->request_id = gone;
   s.outside->publish(s.outside->names().request_life("m"), encode(life), lane::stream);
-  // Signs of life go on meanwhile. (The stream's messages are in order: the load comes after the life message.)
-  CHECK(eventually([&] { return a.said(plain) >= 2; }));
+  auto& left = s.metrics.counter("infernex_router_queue_left_total", "Requests whose clients left while they waited");
+  REQUIRE(eventually([&] { return left.Value() == 1; }));
+  CHECK(eventually([&] { return a.said(plain) >= 3; }));  // signs of life
   s.second.load(1, 0.2);
   REQUIRE(eventually([&] { return a.last(urgent) == fb::Queueing::Released; }));
   REQUIRE(eventually([&] { return a.last(plain) == fb::Queueing::Released; }));

@@ -18,7 +18,7 @@ struct queue_setup {
   policy how;
   fleet engines;
   reservation_book open{engines.board()};
-  prediction_index predicted;
+  prediction_index predicted{prediction_settings{}};
   prediction_book routed{predicted};
   std::unique_ptr<placer> places;
   std::unique_ptr<request_queue> queue;
@@ -79,7 +79,7 @@ struct queue_setup {
   fb::RouteDecisionT ask(const fb::RouteQueryT& q, clock_point at = now) {
     return queue->place(message(q), "inbox." + std::to_string(asked), {nullptr, "no question"}, at);
   }
-  fb::RouteDecisionT ask(std::vector<std::pair<std::string, std::string>> headers = {}, clock_point at = now) {
+  fb::RouteDecisionT one(std::vector<std::pair<std::string, std::string>> headers = {}, clock_point at = now) {
     return ask(query(1, std::move(headers)), at);
   }
 };
@@ -90,11 +90,11 @@ bool says(const fb::RouteChoiceT& choice, std::string_view what) {
 
 TEST_CASE("requests wait only while every engine is saturated, and go to the one with room") {
   queue_setup s;
-  CHECK(s.ask().choices[0]->queueing == fb::Queueing::None);  // not measured
+  CHECK(s.one().choices[0]->queueing == fb::Queueing::None);  // not measured
   s.load("e0", 9, now);
-  CHECK(s.ask().choices[0]->queueing == fb::Queueing::None);
+  CHECK(s.one().choices[0]->queueing == fb::Queueing::None);
   s.fill();
-  const auto first = s.ask();
+  const auto first = s.one();
   REQUIRE(first.choices.size() == 1);
   CHECK(first.choices[0]->queueing == fb::Queueing::Waiting);
   CHECK(first.choices[0]->instance.empty());
@@ -103,7 +103,7 @@ TEST_CASE("requests wait only while every engine is saturated, and go to the one
   CHECK(s.queue->release(now + 1s).empty());
   // Room at one of them; newcomers stand behind who waits already.
   s.load("e1", 3, now + 2s);
-  const auto newcomer = s.ask({}, now + 2s);
+  const auto newcomer = s.one({}, now + 2s);
   CHECK(newcomer.choices[0]->queueing == fb::Queueing::Waiting);
   CHECK(newcomer.choices[0]->queue_position == 2);
   CHECK(says(*newcomer.choices[0], "others wait for an engine already"));
@@ -119,7 +119,7 @@ TEST_CASE("requests wait only while every engine is saturated, and go to the one
   CHECK(choice.reason.find("waited 2000 ms for an engine; ") == 0);
   CHECK(released[1].answer.choices[0]->request_id == "r4");
   // Both count at once: that was all the room there was.
-  CHECK(s.ask({}, now + 2s).choices[0]->queueing == fb::Queueing::Waiting);
+  CHECK(s.one({}, now + 2s).choices[0]->queueing == fb::Queueing::Waiting);
   CHECK(s.queue->release(now + 2s).empty());
   CHECK(s.queue->count().released == 2);
 }
@@ -128,7 +128,7 @@ TEST_CASE("as many are released as there is room, the higher priority first, ten
   queue_setup s;
   s.fill();
   const auto put = [&](std::string tenant, std::string objective) {
-    s.ask({{"x-llm-d-inference-fairness-id", tenant}, {"x-llm-d-inference-objective", objective}});
+    s.one({{"x-llm-d-inference-fairness-id", tenant}, {"x-llm-d-inference-objective", objective}});
     return "r" + std::to_string(s.asked);
   };
   std::vector<std::string> a, b;
@@ -163,7 +163,7 @@ TEST_CASE("as many are released as there is room, the higher priority first, ten
 TEST_CASE("sheds say why and when to come again") {
   queue_setup s(2);
   s.fill();
-  const auto sheddable = s.ask({{"x-llm-d-inference-objective", "batch"}});
+  const auto sheddable = s.one({{"x-llm-d-inference-objective", "batch"}});
   CHECK(sheddable.choices[0]->queueing == fb::Queueing::Shed);
   CHECK(says(*sheddable.choices[0], "every engine is saturated, and a request of priority -1 does not wait"));
   CHECK(sheddable.choices[0]->retry_after_ms == 1'000);
@@ -175,7 +175,7 @@ TEST_CASE("sheds say why and when to come again") {
   CHECK(three.choices[2]->queueing == fb::Queueing::Shed);
   CHECK(says(*three.choices[2], "the line is full: 2 requests wait for an engine"));
   // A higher priority puts the newest out, and that one hears of it.
-  const auto chat = s.ask({{"x-llm-d-inference-objective", "chat"}}, now + 1s);
+  const auto chat = s.one({{"x-llm-d-inference-objective", "chat"}}, now + 1s);
   CHECK(chat.choices[0]->queueing == fb::Queueing::Waiting);
   auto later = s.queue->release(now + 1s);
   REQUIRE(later.size() == 1);
@@ -202,7 +202,7 @@ TEST_CASE("a request's own deadline ends its wait, its client's leaving gives th
   auto q = s.query(1);
   q.items[0]->deadline_ms = 500;
   s.ask(q);
-  s.ask();
+  s.one();
   CHECK(s.queue->waiting() == 2);
   auto later = s.queue->on_tick(now + 500ms);
   REQUIRE(!later.empty());
@@ -224,7 +224,7 @@ TEST_CASE("those who wait get a sign of life every second; a router that ends te
   queue_setup s;
   s.fill();
   s.ask(s.query(2));
-  s.ask();
+  s.one();
   s.queue->on_tick(now);
   CHECK(s.queue->on_tick(now + 500ms).empty());
   const auto signs = s.queue->on_tick(now + 1s);
@@ -248,13 +248,13 @@ TEST_CASE("explanations never wait, nor anyone where queueing is off, nor who ca
   off.queue.enabled = false;
   queue_setup without(10, off);
   without.fill();
-  CHECK(without.ask().choices[0]->queueing == fb::Queueing::None);
+  CHECK(without.one().choices[0]->queueing == fb::Queueing::None);
 }
 
 TEST_CASE("when every engine has gone, those who wait are told so rather than kept") {
   queue_setup s;
   s.fill();
-  s.ask();
+  s.one();
   s.engines.on_tick(now + 7s);  // silent for longer than agents ever are
   const auto later = s.queue->release(now + 7s);
   REQUIRE(later.size() == 1);

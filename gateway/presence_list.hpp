@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +10,9 @@
 
 namespace infernex::gateway {
 
-/// The routers that say they are there (RouterAnnounce). One that leaves or keeps silent is forgotten. Bounded; one
-/// owner.
-class router_list {
+/// Processes that say every second that they are there: routers (RouterAnnounce), PD groups' proxies (PdState). One
+/// that leaves or keeps silent is forgotten. Bounded; one owner.
+class presence_list {
  public:
   using clock_point = std::chrono::steady_clock::time_point;
   struct limits {
@@ -21,20 +20,25 @@ class router_list {
     std::chrono::milliseconds silence{3'500};
     std::size_t most = 256;
   };
-  router_list() : router_list(limits{}) {}
-  explicit router_list(limits bounds) : bounds_(bounds) {}
+  presence_list() : presence_list(limits{}) {}
+  explicit presence_list(limits bounds) : bounds_(bounds) {}
 
-  /// Each of these is true where the names have changed. What comes out of an epoch that is over is dropped.
-  bool on_announce(std::string_view router, std::uint64_t epoch, bool leaving, clock_point now);
+  /// These are true where something has changed. `word`: what else is to be known of it, e.g. its URL. What comes out
+  /// of an epoch that is over is dropped.
+  bool on_announce(std::string_view name, std::string_view word, std::uint64_t epoch, clock_point now);
+  bool on_leave(std::string_view name, std::uint64_t epoch);
   bool expire(clock_point now);
 
+  std::size_t size() const { return known_.size(); }
   /// Sorted.
   std::vector<std::string> names() const;
-  /// Routers not taken up for the bound.
+  std::map<std::string, std::string, std::less<>> words() const;
+  /// Not taken up for the bound.
   std::uint64_t refused() const { return refused_; }
 
  private:
   struct entry {
+    std::string word;
     std::uint64_t epoch;
     clock_point heard;
   };

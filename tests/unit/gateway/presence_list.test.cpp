@@ -1,4 +1,4 @@
-#include "gateway/router_list.hpp"
+#include "gateway/presence_list.hpp"
 
 #include <map>
 
@@ -9,36 +9,36 @@ using namespace std::chrono_literals;
 
 namespace {
 using names = std::vector<std::string>;
-constexpr router_list::clock_point start{1h};
+constexpr presence_list::clock_point start{1h};
 }  // namespace
 
 TEST_CASE("routers come with an announcement and go with their leave or with silence") {
-  router_list list;
-  CHECK(list.on_announce("b", 1, false, start));
-  CHECK(list.on_announce("a", 1, false, start));
-  CHECK_FALSE(list.on_announce("a", 1, false, start + 1s));
+  presence_list list;
+  CHECK(list.on_announce("b", {}, 1, start));
+  CHECK(list.on_announce("a", {}, 1, start));
+  CHECK_FALSE(list.on_announce("a", {}, 1, start + 1s));
   CHECK(list.names() == names{"a", "b"});
   CHECK_FALSE(list.expire(start + 3'500ms));
   CHECK(list.expire(start + 3'501ms));
   CHECK(list.names() == names{"a"});
-  CHECK(list.on_announce("a", 1, true, start + 4s));
+  CHECK(list.on_leave("a", 1));
   CHECK(list.names().empty());
-  CHECK_FALSE(list.on_announce("a", 1, true, start + 4s));
+  CHECK_FALSE(list.on_leave("a", 1));
 }
 
 TEST_CASE("the farewell of an earlier life does not end the present one") {
-  router_list list;
-  CHECK(list.on_announce("a", 2, false, start));
-  CHECK_FALSE(list.on_announce("a", 1, true, start + 1s));
+  presence_list list;
+  CHECK(list.on_announce("a", {}, 2, start));
+  CHECK_FALSE(list.on_leave("a", 1));
   CHECK(list.names() == names{"a"});
 }
 
 TEST_CASE("the list of routers is bounded, and nameless ones are not taken up") {
-  router_list list({1s, 2});
-  CHECK_FALSE(list.on_announce("", 1, false, start));
-  CHECK(list.on_announce("a", 1, false, start));
-  CHECK(list.on_announce("b", 1, false, start));
-  CHECK_FALSE(list.on_announce("c", 1, false, start));
+  presence_list list({1s, 2});
+  CHECK_FALSE(list.on_announce("", {}, 1, start));
+  CHECK(list.on_announce("a", {}, 1, start));
+  CHECK(list.on_announce("b", {}, 1, start));
+  CHECK_FALSE(list.on_announce("c", {}, 1, start));
   CHECK(list.refused() == 1);
   CHECK(list.names() == names{"a", "b"});
 }
@@ -69,4 +69,14 @@ TEST_CASE("a model has one router; when that goes only its models move, and mode
 TEST_CASE("nobody is left when the only router is the one that failed") {
   CHECK(router_for({}, "m", {}) == nullptr);
   CHECK(router_for(names{"r0"}, "m", "r0") == nullptr);
+}
+
+TEST_CASE("what is to be known of one may change") {
+  presence_list list;
+  CHECK(list.on_announce("g", "http://a", 1, start));
+  CHECK_FALSE(list.on_announce("g", "http://a", 1, start + 1s));
+  CHECK(list.on_announce("g", "http://b", 2, start + 2s));
+  CHECK_FALSE(list.on_announce("g", "http://a", 1, start + 3s));
+  CHECK(list.words().at("g") == "http://b");
+  CHECK(list.size() == 1);
 }
