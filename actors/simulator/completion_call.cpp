@@ -58,7 +58,7 @@ http::task<void> completion_call::arrive() {
 }
 
 http::task<void> completion_call::hand_over() {
-  if (!gives() || cancelled_) co_return;
+  if (!gives()) co_return;
   const auto tokens = static_cast<std::uint32_t>(request_.prompts[0].size());
   const auto failed = co_await hand_over_kv(transfer_, kv_, request_.transfer, tokens, arrived_);
   if (failed.code != errc::none) failure_ = refusal{500, "The KV could not be handed over: " + render(failed), {}};
@@ -214,7 +214,7 @@ http::task<void> answer_streaming(completion_call& call, const response_writer& 
   co_await call.arrive();
   for (bool last = false; !last;) {
     co_await call.wait();
-    if (call.cancelled()) co_return;
+    if (call.cancelled()) break;
     last = call.finished();
     auto events = call.take_events(writer);
     if (last && !call.failure()) co_await call.hand_over();
@@ -227,7 +227,11 @@ http::task<void> answer_streaming(completion_call& call, const response_writer& 
     if (!events.empty() && !co_await out.write(events)) co_return;
     if (call.doom()) co_return;
   }
-  co_await out.end_stream();
+  if (call.cancelled()) {
+    co_await call.hand_over();
+  } else {
+    co_await out.end_stream();
+  }
 }
 
 }  // namespace

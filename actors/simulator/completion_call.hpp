@@ -27,7 +27,7 @@ class completion_call final : public token_sink {
   std::optional<error> start();
   /// What has to come before the first token: the KV, if it is to come; or the fault that strikes so early.
   http::task<void> arrive();
-  /// A prefill that is answered only when another engine has its KV. Precondition: finished().
+  /// A prefill that is answered only when another engine has its KV. Once finished(), or cancelled: nobody waits then.
   http::task<void> hand_over();
   /// Why it cannot be answered.
   const std::optional<refusal>& failure() const { return failure_; }

@@ -24,14 +24,14 @@ std::string drawn_engine_id() {
 
 }  // namespace
 
-engine_life::engine_life(const settings& values, metrics_registry& registry, engine_metrics& metrics,
-                         fault_book& faults, std::function<void(const outage&)> on_outage)
-    : values_(values),
+engine_life::engine_life(settings values, metrics_registry& registry, engine_metrics& metrics, fault_book& faults,
+                         std::function<void(const outage&)> on_outage)
+    : values_(std::move(values)),
       registry_(registry),
       metrics_(metrics),
       faults_(faults),
       on_outage_(std::move(on_outage)),
-      port_(values.port) {}
+      port_(values_.port) {}
 
 engine_life::~engine_life() { stop(std::chrono::milliseconds(0)); }
 
@@ -41,6 +41,7 @@ std::optional<error> engine_life::start() {
     if (!opened) return opened.failure();
     publisher_ = *std::move(opened);
   }
+  metrics_.begins();
   threads_ = std::make_unique<http::io_threads>(1);
   auto& worker = threads_->at(0);
   loop_ = std::make_unique<engine_loop>(worker.context(), values_, publisher_.get(), metrics_);

@@ -15,8 +15,8 @@ namespace infernex::simulator {
 /// empty cache, another engine id and another epoch.
 class engine_life {
  public:
-  /// `values`, `metrics`, `registry` and `faults` live longer. `on_outage`: see engine_api.
-  engine_life(const settings& values, metrics_registry& registry, engine_metrics& metrics, fault_book& faults,
+  /// `metrics`, `registry` and `faults` live longer. `on_outage`: see engine_api.
+  engine_life(settings values, metrics_registry& registry, engine_metrics& metrics, fault_book& faults,
               std::function<void(const outage&)> on_outage);
   ~engine_life();
 
@@ -38,7 +38,7 @@ class engine_life {
   std::optional<error> listen_for_peers();
   std::size_t connections();
 
-  const settings& values_;
+  const settings values_;
   metrics_registry& registry_;
   engine_metrics& metrics_;
   fault_book& faults_;

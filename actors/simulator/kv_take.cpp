@@ -74,9 +74,9 @@ http::task<error> pull(kv_transfer& transfer, transfer_call& call, const kv_tran
   if (!answer) co_return answer.failure();
   if (answer->status == 200) co_return error{};
   if (answer->status == 410) {
-    // A real connector talks to an engine that no longer listens, and hears nothing.
+    // NIXL's handshake finds out; Mooncake talks to an engine that no longer listens, and hears nothing.
     const auto policy = transfer.engine().kv_transfer.stale_engine;
-    if (policy != stale_engine_policy::fail)
+    if (transfer.engine().kv_transfer.has_bootstrap() && policy != stale_engine_policy::fail)
       co_await call.pass_until(policy == stale_engine_policy::hang ? clock::time_point::max() : deadline);
     co_return error{errc::not_found, "no engine " + from.engine_id + " any more"};
   }

@@ -70,10 +70,12 @@ boost::json::value kv_transfer::offer(const kv_transfer_request& asked, const st
     loop_.release(held);
     return nullptr;
   }
-  const kv_offer made{request_id, hold->blocks, engine_.block_size, prompt_tokens, last_token};
+  // As vLLM makes its ids unique: a request may come twice under one X-Request-Id.
+  const kv_offer made{request_id + "-" + std::to_string(++offers_), hold->blocks, engine_.block_size, prompt_tokens,
+                      last_token};
   auto params = offered_params(engine_.kv_transfer.protocol, here_, made);
   kv_lease_book::lease fresh{held, made.blocks, clock::now() + engine_.kv_transfer.lease};
-  auto replaced = leases_.offer(asked.key.empty() ? request_id : asked.key, std::move(fresh));
+  auto replaced = leases_.offer(asked.key.empty() ? made.request_id : asked.key, std::move(fresh));
   if (replaced) loop_.release(replaced->held);
   watch_leases();
   changed();

@@ -92,6 +92,7 @@ class kv_transfer {
   kv_place here_;
   kv_link link_;
   kv_lease_book leases_;
+  std::uint64_t offers_ = 0;
   awaited pushes_;
   awaited readers_;
   std::vector<transfer_call*> waiting_;

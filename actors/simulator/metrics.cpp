@@ -47,7 +47,8 @@ engine_metrics::engine_metrics(metrics_registry& registry, const settings& engin
       inter_token_seconds_(registry.histogram("vllm:inter_token_latency_seconds", "Between two tokens of a sequence",
                                               inter_token_buckets, labels_of(engine))),
       request_seconds_(registry.histogram("vllm:e2e_request_latency_seconds", "Arrival to last token",
-                                          request_seconds_buckets, labels_of(engine))) {
+                                          request_seconds_buckets, labels_of(engine))),
+      started_(registry.gauge("process_start_time_seconds", "Start of the process since 1970")) {
   const std::array<const char*, 3> reasons{"stop", "length", "abort"};
   for (std::size_t i = 0; i < reasons.size(); ++i) {
     ended_[i] = &registry.counter("vllm:request_success_total", "Sequences ended",
@@ -58,8 +59,12 @@ engine_metrics::engine_metrics(metrics_registry& registry, const settings& engin
   config.emplace("cache_dtype", "auto");
   config.emplace("enable_prefix_caching", "True");
   registry.gauge("vllm:cache_config_info", "The KV cache's configuration", config).Set(1);
+}
+
+void engine_metrics::begins() {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  registry.gauge("process_start_time_seconds", "Start of the process since 1970").Set(now.count());
+  started_.Set(now.count());
+  told_ = {};
 }
 
 void engine_metrics::load(const engine_load& now) {

@@ -18,6 +18,8 @@ class engine_metrics {
  public:
   engine_metrics(metrics_registry& registry, const settings& engine);
 
+  /// The engine starts, for the first time or anew: its totals begin at zero (the counters go on).
+  void begins();
   void load(const engine_load& now);
   void first_token(std::uint32_t prompt_tokens, std::chrono::duration<double> since_arrival);
   void next_token(std::chrono::duration<double> since_previous);
@@ -38,6 +40,7 @@ class engine_metrics {
   prometheus::Histogram& first_token_seconds_;
   prometheus::Histogram& inter_token_seconds_;
   prometheus::Histogram& request_seconds_;
+  prometheus::Gauge& started_;
   /// What the counters have been told of the totals.
   engine_load told_;
 };

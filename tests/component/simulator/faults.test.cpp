@@ -128,6 +128,7 @@ TEST_CASE("an engine that dies cuts everybody off, and comes back empty under an
   const engine_fixture sim(values);
   const auto body = chat_body("a long answer for a short life", 30);
   const auto before = state_of(sim);
+  const auto started = sim.metric("process_start_time_seconds").value_or(0);
   const auto whole = said(sim.post(chat_path, body));
   auto bystander = open_stream(sim, chat_body("somebody else", 20'000));
   REQUIRE(bystander.next_event());
@@ -142,6 +143,7 @@ TEST_CASE("an engine that dies cuts everybody off, and comes back empty under an
   const auto again = sim.post(chat_path, body);
   CHECK(said(again) == whole);
   CHECK(cached_tokens(again) == 0);
+  CHECK(sim.metric("process_start_time_seconds").value_or(0) > started);
 }
 
 TEST_CASE("an engine dies in the middle of a prefill, and one that refuses keeps what it knows") {
@@ -199,6 +201,7 @@ TEST_CASE("a prefill that dies while its KV is read fails the decode, which leav
   CHECK(becomes_idle(pair.decode));
   // Its blocks and its name are gone with it.
   REQUIRE(comes_back(pair.prefill, first_id));
+  CHECK(pair.decode.post(chat_path, with_transfer(body, params)).status == 500);
   CHECK(becomes_idle(pair.prefill));
 }
 

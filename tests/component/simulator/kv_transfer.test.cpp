@@ -95,7 +95,7 @@ TEST_CASE("nixl and ascend: prefill first, its parameters to decode, text and us
       REQUIRE(prefilled.status == 200);
       const auto params = prefilled.parsed().at("kv_transfer_params").as_object();
       CHECK(params.at("do_remote_prefill") == true);
-      CHECK(params.at("remote_request_id") == "chatcmpl-req-7");
+      CHECK(text_of(params.at("remote_request_id")).starts_with("chatcmpl-req-7"));
       CHECK(params.at("remote_port").to_number<int>() == pair.prefill.engine->kv_port());
       CHECK(params.at("remote_engine_id") == state_of(pair.prefill).at("engine_id"));
       CHECK(cached_tokens(prefilled) == (second ? one.second_cached : one.first_cached));
