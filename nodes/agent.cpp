@@ -13,7 +13,10 @@ void add_agent(CLI::App& app, action& chosen) {
   auto* command = app.add_subcommand("agent", "The adapter beside one engine, or many");
   auto options = add_role_options(*command);
   auto engines = std::make_shared<std::vector<std::string>>();
-  command->add_option("--engine", *engines, "INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]]; may be repeated");
+  command->add_option(
+      "--engine", *engines,
+      "INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]][,KEY=VALUE...]; may be repeated. Keys: role, pd_group, node, kv_protocol, "
+      "bootstrap_port");
   command->add_option("--admin-port", options->port, "TCP port of /metrics, /healthz, /readyz (0: a free one)");
   command->callback([options, engines, &chosen] {
     chosen = [options, engines] {

@@ -9,6 +9,7 @@ namespace infernex::nodes {
 void add_gateway(CLI::App& app, action& chosen) {
   auto* command = app.add_subcommand("gateway", "The OpenAI HTTP endpoint");
   auto options = add_role_options(*command);
+  add_strategy_option(*command, *options);
   command->add_option("--port", options->port, "TCP port (0: a free one)");
   command->callback([options, &chosen] {
     chosen = [options] {

@@ -11,10 +11,23 @@ std::shared_ptr<role_options> add_role_options(CLI::App& command, bool speaks_on
   return options;
 }
 
+void add_strategy_option(CLI::App& command, role_options& options) {
+  std::vector<std::string> known;
+  for (const auto name : router::strategies()) known.emplace_back(name);
+  command.add_option("--strategy", options.strategy, "Routing policy, instead of the file's (docs/routing.md)")
+      ->check(CLI::IsMember(known));
+}
+
 std::optional<node_settings> load(const role_options& options) {
   node_settings settings;
   if (!load_settings(options.config, settings)) return std::nullopt;
   if (options.nats) settings.bus.url = *options.nats;
+  for (auto* policy : {&settings.router.policy, &settings.gateway.policy}) {
+    if (!options.strategy) break;
+    policy->strategy = *options.strategy;
+    policy->config.reset();
+    policy->source.reset();
+  }
   return settings;
 }
 

@@ -17,10 +17,14 @@ struct role_options {
   std::string config;
   std::optional<std::string> nats;
   std::optional<std::uint16_t> port;
+  std::optional<std::string> strategy;
 };
 
 /// Adds `--config`, and `--nats` where the role speaks on the bus.
 std::shared_ptr<role_options> add_role_options(CLI::App& command, bool speaks_on_the_bus = true);
+
+/// Adds `--strategy`, of roles that decide.
+void add_strategy_option(CLI::App& command, role_options& options);
 
 /// The settings of file and command line; nothing if the file has mistakes (printed already).
 std::optional<node_settings> load(const role_options& options);

@@ -9,6 +9,7 @@ namespace infernex::nodes {
 void add_router(CLI::App& app, action& chosen) {
   auto* command = app.add_subcommand("router", "Places requests: answers route queries on the bus");
   auto options = add_role_options(*command);
+  add_strategy_option(*command, *options);
   command->add_option("--admin-port", options->port, "TCP port of /metrics, /healthz, /readyz (0: a free one)");
   command->callback([options, &chosen] {
     chosen = [options] {

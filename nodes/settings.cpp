@@ -1,5 +1,6 @@
 #include "nodes/settings.hpp"
 
+#include <charconv>
 #include <iostream>
 
 namespace infernex::nodes {
@@ -21,7 +22,15 @@ void read_settings(config::document& file, node_settings& into) {
   root.read("drain_deadline", into.drain_deadline, 0ms, 10min);
   {
     auto up = root.below("up");
-    up.read("engines", into.up.engines, 1, 256).read("nats", into.up.nats);
+    up.read("engines", into.up.engines, 0, 256).read("nats", into.up.nats).read("faults", into.up.faults);
+    std::string shape;
+    up.read("pd", shape)
+        .read_choice("kv_protocol", into.up.kv_protocol, {"nixl", "mooncake", "ascend", "ascend-layerwise", "sglang"});
+    if (const auto pd = parse_pd_shape(shape))
+      into.up.pd = *pd;
+    else if (!shape.empty())
+      up.complain("pd", "numbers of prefill and decode engines such as 2p2d, not \"" + shape + "\"");
+    if (into.up.engines == 0 && !into.up.pd.any()) up.complain("engines", "none, and no `pd` either");
   }
   const bool with_gateway = root.has("gateway");
   read_gateway(root.below("gateway"), into.gateway);
@@ -30,6 +39,19 @@ void read_settings(config::document& file, node_settings& into) {
   read_indexer(root.below("indexer"), into.indexer);
   read_agent(root.below("agent"), into.agent);
   read_simulator(root.below("simulator"), into.simulator);
+}
+
+std::optional<pd_shape> parse_pd_shape(std::string_view text) {
+  constexpr std::uint32_t most = 128;
+  pd_shape shape;
+  const auto read = [&text](std::uint32_t& into, char letter) {
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
+    if (problem != std::errc{} || end == text.data() + text.size() || (*end | 0x20) != letter) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+    return into >= 1 && into <= most;
+  };
+  if (!read(shape.prefill, 'p') || !read(shape.decode, 'd') || !text.empty()) return std::nullopt;
+  return shape;
 }
 
 bool load_settings(const std::string& file, node_settings& into) {

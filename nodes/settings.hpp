@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/engine/settings.hpp"
@@ -16,9 +17,24 @@
 
 namespace infernex::nodes {
 
+/// So many prefill and decode engines in one group.
+struct pd_shape {
+  std::uint32_t prefill = 0;
+  std::uint32_t decode = 0;
+  bool any() const { return prefill != 0; }
+};
+/// `2p2d`. Nothing: it is not of that form, or there are none or more than 128 of a kind.
+std::optional<pd_shape> parse_pd_shape(std::string_view text);
+
 /// `infernex up`.
 struct up_settings {
+  /// Aggregated ones.
   std::uint32_t engines = 4;
+  /// Besides, or instead, a group of prefill and decode engines with a proxy.
+  pd_shape pd;
+  std::string kv_protocol = "nixl";
+  /// Engines answer /sim/faults and /sim/state.
+  bool faults = false;
   /// Empty: a nats-server of its own on a free port.
   std::string nats;
   restart_limits restarts{100, std::chrono::minutes(1), std::chrono::milliseconds(50),

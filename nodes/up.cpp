@@ -14,9 +14,8 @@
 #include "actors/runtime/http/client.hpp"
 #include "actors/runtime/http/server.hpp"
 #include "actors/runtime/log.hpp"
-#include "nodes/child.hpp"
-#include "nodes/ports.hpp"
 #include "nodes/signals.hpp"
+#include "nodes/up_plan.hpp"
 
 namespace infernex::nodes {
 
@@ -30,9 +29,6 @@ std::string own_path() {
   return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "infernex";
 }
 
-std::string tcp(std::uint16_t port) { return "tcp://127.0.0.1:" + std::to_string(port); }
-std::string http_url(std::uint16_t port) { return "http://127.0.0.1:" + std::to_string(port); }
-
 /// Where a program lies, by PATH and then where Debian puts servers, which an ordinary user's PATH leaves out;
 /// empty: nowhere.
 std::string find_program(const std::string& name) {
@@ -43,50 +39,6 @@ std::string find_program(const std::string& name) {
     if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file;
   }
   return {};
-}
-
-struct stack {
-  std::string nats_url;
-  /// In the order in which they start; they end in reverse.
-  std::vector<child> children;
-};
-
-stack plan(node_settings& settings, const std::string& config_file, const std::string& nats_server) {
-  const auto program = own_path();
-  const bool embedded = settings.gateway.router == gateway::router_mode::embedded;
-  free_ports ports(5 + 3 * settings.up.engines);
-  if (settings.gateway.port == 0) settings.gateway.port = ports.take();
-  stack planned;
-  planned.nats_url = settings.up.nats;
-  const auto add = [&planned, &settings](const std::string& name, std::vector<std::string> command) {
-    planned.children.emplace_back(name, std::move(command), settings.up.restarts);
-  };
-  const auto role = [&](const std::string& name, std::vector<std::string> arguments) {
-    std::vector<std::string> command{program, name};
-    if (!config_file.empty()) command.insert(command.end(), {"--config", config_file});
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return command;
-  };
-  if (planned.nats_url.empty()) {
-    const auto port = ports.take();
-    planned.nats_url = "nats://127.0.0.1:" + std::to_string(port);
-    add("nats-server", {nats_server, "-a", "127.0.0.1", "-p", std::to_string(port)});
-  }
-  std::vector<std::string> agent{"--nats", planned.nats_url, "--admin-port", std::to_string(ports.take())};
-  for (std::uint32_t i = 0; i < settings.up.engines; ++i) {
-    const auto instance = "engine-" + std::to_string(i);
-    const auto port = ports.take(), events = ports.take(), replay = ports.take();
-    add(instance, role("engine-sim", {"--instance", instance, "--port", std::to_string(port), "--kv-events",
-                                      tcp(events), "--kv-replay", tcp(replay)}));
-    agent.insert(agent.end(), {"--engine", instance + "," + http_url(port) + "," + tcp(events) + "," + tcp(replay)});
-  }
-  add("agent", role("agent", agent));
-  if (!embedded) {
-    for (const auto* name : {"indexer", "router"})
-      add(name, role(name, {"--nats", planned.nats_url, "--admin-port", std::to_string(ports.take())}));
-  }
-  add("gateway", role("gateway", {"--nats", planned.nats_url, "--port", std::to_string(settings.gateway.port)}));
-  return planned;
 }
 
 /// Asks the gateway until a chat request would succeed.
@@ -110,7 +62,7 @@ http::task<> probe_ready(http::worker& on, std::uint16_t port, std::atomic<bool>
 }
 
 void print_ready(const node_settings& settings, const stack& running) {
-  const auto base = http_url(settings.gateway.port);
+  const auto base = "http://127.0.0.1:" + std::to_string(settings.gateway.port);
   std::cout << "ready " << base << "\n\n"
             << "  curl -s " << base << "/v1/chat/completions -H 'Content-Type: application/json' -d "
             << "'{\"model\":\"" << settings.simulator.model
@@ -145,7 +97,7 @@ int up(node_settings settings, const std::string& config_file) {
     std::cerr << "infernex up: no nats-server in PATH; install it, or name a running one with --nats URL\n";
     return 1;
   }
-  auto running = plan(settings, config_file, nats_server);
+  auto running = plan(settings, config_file, own_path(), nats_server);
   for (auto& one : running.children) one.start_if_due(steady::now());
 
   std::atomic<bool> ready{false};

@@ -1,7 +1,9 @@
 #include "actors/discovery/static_list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -157,6 +159,51 @@ std::optional<std::string> transfer_mistake(const kv_transfer& how) {
   return std::nullopt;
 }
 
+template <class Value>
+using words = std::initializer_list<std::pair<std::string_view, Value>>;
+constexpr words<fb::EngineRole> engine_roles{{"aggregated", fb::EngineRole::Aggregated},
+                                             {"prefill", fb::EngineRole::Prefill},
+                                             {"decode", fb::EngineRole::Decode}};
+constexpr words<fb::KvProtocol> kv_protocols{{"nixl", fb::KvProtocol::Nixl},
+                                             {"mooncake", fb::KvProtocol::Mooncake},
+                                             {"ascend", fb::KvProtocol::Ascend},
+                                             {"ascend-layerwise", fb::KvProtocol::AscendLayerwise},
+                                             {"sglang", fb::KvProtocol::Sglang}};
+
+/// Null if it is none of them.
+template <class Value>
+const Value* find_word(words<Value> all, std::string_view word) {
+  for (const auto& [name, value] : all)
+    if (name == word) return &value;
+  return nullptr;
+}
+
+/// One KEY=VALUE of an engine in one argument. What is wrong with it, or nothing.
+std::string read_word(std::string_view key, std::string_view value, engine_descriptor& into) {
+  if (key == "pd_group") {
+    into.pd_group = value;
+  } else if (key == "node") {
+    into.node = value;
+  } else if (key == "role") {
+    const auto* role = find_word(engine_roles, value);
+    if (!role) return "role: aggregated, prefill or decode, not " + quoted(value);
+    into.role = *role;
+  } else if (key == "kv_protocol") {
+    const auto* protocol = find_word(kv_protocols, value);
+    if (!protocol) return "kv_protocol: nixl, mooncake, ascend, ascend-layerwise or sglang, not " + quoted(value);
+    if (!into.kv_transfer) into.kv_transfer.emplace();
+    into.kv_transfer->protocol = *protocol;
+  } else if (key == "bootstrap_port") {
+    const auto port = port_of(value);
+    if (!port) return "bootstrap_port: 1 to 65535, not " + quoted(value);
+    if (!into.kv_transfer) into.kv_transfer.emplace();
+    into.kv_transfer->bootstrap_port = static_cast<std::uint16_t>(*port);
+  } else {
+    return "keys are role, pd_group, node, kv_protocol and bootstrap_port, not " + quoted(key);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string render(const descriptor_mistake& mistake) {
@@ -216,14 +263,25 @@ std::vector<engine_descriptor> expand_ranks(std::span<const engine_descriptor> e
 
 result<engine_descriptor> parse_descriptor(std::string_view text) {
   engine_descriptor engine;
-  for (auto* field : {&engine.instance, &engine.url, &engine.kv_events, &engine.kv_replay}) {
+  std::array<std::string*, 4> in_order{&engine.instance, &engine.url, &engine.kv_events, &engine.kv_replay};
+  std::size_t next = 0;
+  for (;;) {
     const auto end = std::min(text.find(','), text.size());
-    *field = text.substr(0, end);
+    const auto field = text.substr(0, end);
+    const auto equals = field.find('=');
+    if (next >= 2 && equals != std::string_view::npos) {
+      if (auto problem = read_word(field.substr(0, equals), field.substr(equals + 1), engine); !problem.empty())
+        return error{errc::invalid_config, std::move(problem)};
+    } else if (next < in_order.size()) {
+      *in_order[next++] = field;
+    } else {
+      return error{
+          errc::invalid_config,
+          "INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]][,KEY=VALUE…]: nothing is known to follow, not " + quoted(field)};
+    }
     if (end == text.size()) return engine;
     text.remove_prefix(end + 1);
   }
-  return error{errc::invalid_config,
-               "INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]]: nothing is known to follow, not " + quoted(text)};
 }
 
 result<std::vector<engine_descriptor>> checked(std::vector<engine_descriptor> engines) {

@@ -157,6 +157,29 @@ TEST_CASE("an engine in one argument: up to four fields") {
   CHECK_FALSE(parse_descriptor("e,,,,").ok());
 }
 
+TEST_CASE("an engine in one argument: its part in a PD group") {
+  const auto e = parse_descriptor(
+      "p,http://h:1,tcp://h:2,tcp://h:3,role=prefill,pd_group=g,kv_protocol=mooncake,"
+      "bootstrap_port=8998,node=n1");
+  REQUIRE(e.ok());
+  CHECK(e->kv_replay == "tcp://h:3");
+  CHECK(e->role == EngineRole::Prefill);
+  CHECK(e->pd_group == "g");
+  CHECK(e->node == "n1");
+  REQUIRE(e->kv_transfer);
+  CHECK(e->kv_transfer->protocol == KvProtocol::Mooncake);
+  CHECK(e->kv_transfer->bootstrap_port == 8998);
+  const auto without_events = parse_descriptor("d,http://h:1,role=decode");
+  REQUIRE(without_events.ok());
+  CHECK(without_events->kv_events.empty());
+  CHECK(without_events->role == EngineRole::Decode);
+  for (const auto* wrong : {"e,http://h:1,role=both", "e,http://h:1,kv_protocol=tcp", "e,http://h:1,bootstrap_port=0",
+                            "e,http://h:1,colour=red"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(parse_descriptor(wrong).ok());
+  }
+}
+
 TEST_CASE("labels, devices and kv_transfer: bounds, and what contradicts itself") {
   auto right = good("e0");
   right.labels = {{"zone", "a"}, {"empty", ""}};
