@@ -110,6 +110,30 @@ using gateway_actor = caf::typed_actor<
     // Publish the totals that changed, and all of them once a second; expire silent engines.
     caf::reacts_to<tick>>;
 
+// --- PD-group proxy: owns the group's membership and breakers; the I/O threads read its views -----------------
+
+namespace proxy {
+struct pair_outcome;  // how a request at a pair ended
+struct probe_result;  // whether an engine that nobody announces is healthy
+struct group_change;  // what an operator wants changed, over HTTP
+}  // namespace proxy
+
+using proxy_actor = caf::typed_actor<
+    // An engine of some group exists, changed state, or was started anew.
+    caf::reacts_to<inbound<fb::EngineAnnounce>>,
+    // An operator takes engines into the group or out of it. Answered on the reply subject.
+    caf::reacts_to<inbound<fb::PdControl>>,
+    // The same over HTTP; answered by a call-back.
+    caf::reacts_to<std::shared_ptr<const proxy::group_change>>,
+    // A request at a pair has failed, or worked where one had failed: its breaker.
+    caf::reacts_to<std::shared_ptr<const proxy::pair_outcome>>,
+    // A listed engine has answered its probe, or has not.
+    caf::reacts_to<std::shared_ptr<const proxy::probe_result>>,
+    // The bus was lost: silence no longer counts. It is back: ask for announcements.
+    caf::reacts_to<bus_changed>,
+    // Expire silence and breakers' pauses, publish the group's state.
+    caf::reacts_to<tick>>;
+
 // --- supervisor: owns the children of a process -----------------------------------------------------------
 
 /// Give the supervisor's current child of that name, or null while it is down.
@@ -145,3 +169,7 @@ INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::parity_answer>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::match_result>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::router::scheduler_spec>)
 INFERNEX_ACTOR_MESSAGE(infernex::gateway::life_waiting)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::PdControl>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::proxy::group_change>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::proxy::pair_outcome>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::proxy::probe_result>)

@@ -24,6 +24,7 @@ void add_engine_sim(CLI::App& app, action& chosen);
 void add_agent(CLI::App& app, action& chosen);
 void add_indexer(CLI::App& app, action& chosen);
 void add_router(CLI::App& app, action& chosen);
+void add_proxy(CLI::App& app, action& chosen);
 void add_gateway(CLI::App& app, action& chosen);
 void add_run(CLI::App& app, action& chosen);
 void add_up(CLI::App& app, action& chosen);

@@ -8,6 +8,7 @@
 
 #include "actors/engine/agents.hpp"
 #include "actors/indexer/actor.hpp"
+#include "actors/proxy/proxy.hpp"
 #include "actors/router/actor.hpp"
 #include "actors/runtime/caf.hpp"
 #include "actors/runtime/log.hpp"
@@ -72,6 +73,7 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
   if (!failed() && (wanted("indexer") || embedded))
     problem = keep(indexer::start(shared, settings.indexer, index, std::move(registered)));
   if (!failed() && wanted("router")) problem = keep(router::start(shared, settings.router));
+  if (!failed() && wanted("proxy")) problem = keep(proxy::start(shared, settings.proxy));
   if (!failed() && wanted("gateway"))
     problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr));
   return problem;

@@ -38,6 +38,7 @@ void read_settings(config::document& file, node_settings& into) {
               with_gateway ? std::optional(into.gateway.route_timeout) : std::nullopt);
   read_indexer(root.below("indexer"), into.indexer);
   read_agent(root.below("agent"), into.agent);
+  read_proxy(root.below("proxy"), into.proxy);
   read_simulator(root.below("simulator"), into.simulator);
 }
 

@@ -7,6 +7,7 @@
 
 #include "actors/engine/settings.hpp"
 #include "actors/indexer/settings.hpp"
+#include "actors/proxy/settings.hpp"
 #include "actors/router/settings.hpp"
 #include "actors/runtime/bus.hpp"
 #include "actors/runtime/config.hpp"
@@ -52,6 +53,7 @@ struct node_settings {
   router::settings router;
   indexer::settings indexer;
   engine::settings agent;
+  proxy::settings proxy;
   simulator::settings simulator;
   up_settings up;
 };
@@ -70,6 +72,7 @@ void read_router(config::section at, router::settings& into,
 void read_indexer(config::section at, indexer::settings& into);
 void read_agent(config::section at, engine::settings& into);
 void read_simulator(config::section at, simulator::settings& into);
+void read_proxy(config::section at, proxy::settings& into);
 void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into,
                     std::optional<std::chrono::milliseconds> route_timeout);
 void read_policy(config::section at, router::policy& into);

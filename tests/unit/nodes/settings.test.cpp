@@ -75,6 +75,13 @@ TEST_CASE("the example configuration has no mistake and says the defaults") {
   CHECK(kv.stale_engine == plain.simulator.kv_transfer.stale_engine);
   CHECK(read.simulator.costs.prefill_constant == plain.simulator.costs.prefill_constant);
   CHECK(read.up.engines == plain.up.engines);
+  CHECK(read.proxy.group.name == plain.proxy.group.name);
+  CHECK(read.proxy.group.breaker.most_pause == plain.proxy.group.breaker.most_pause);
+  CHECK(read.proxy.exchange.first_token_timeout == plain.proxy.exchange.first_token_timeout);
+  CHECK(read.proxy.exchange.max_answer_bytes == plain.proxy.exchange.max_answer_bytes);
+  CHECK(read.proxy.exchange.tries.max_attempts == plain.proxy.exchange.tries.max_attempts);
+  CHECK(read.proxy.exchange.tries.local_prefill == plain.proxy.exchange.tries.local_prefill);
+  CHECK(read.proxy.add_timeout == plain.proxy.add_timeout);
 }
 
 TEST_CASE("five mistakes are five lines, each at its place, and what is right is read") {

@@ -1,0 +1,28 @@
+#include "actors/proxy/metrics.hpp"
+
+namespace infernex::proxy {
+namespace {
+
+prometheus::Counter* requests_by(metrics_registry& r, const char* outcome) {
+  return &r.counter("infernex_proxy_requests_total", "Requests by how they ended", {{"outcome", outcome}});
+}
+
+}  // namespace
+
+exchange_metrics::exchange_metrics(metrics_registry& r)
+    : retries(r.counter("infernex_proxy_retries_total", "Attempts at another pair before the first token")),
+      local_prefills(r.counter("infernex_proxy_local_prefills_total",
+                               "Requests that a decode engine prefilled itself for want of a prefill engine")),
+      migrations(r.counter("infernex_proxy_migrations_total", "Half-finished answers that went to another pair")),
+      recomputed(r.counter("infernex_proxy_recomputed_total", "Requests that decode engines gave back")),
+      releases(r.counter("infernex_proxy_releases_total", "Stranded blocks of prefill engines that were let go")),
+      ttft(r.histogram("infernex_proxy_ttft_seconds", "From a streaming request's first byte to its first token",
+                       request_buckets())),
+      added_ttft(r.histogram("infernex_proxy_added_ttft_seconds",
+                             "Part of the time to first token that was spent in neither leg", internal_buckets())),
+      prefill_seconds(
+          r.histogram("infernex_proxy_prefill_seconds", "Answer times of prefill engines", request_buckets())),
+      requests_{requests_by(r, "answered"), requests_by(r, "failed"), requests_by(r, "refused"),
+                requests_by(r, "client_gone")} {}
+
+}  // namespace infernex::proxy

@@ -1,0 +1,42 @@
+#include "actors/proxy/hand.hpp"
+#include "actors/proxy/metrics_merge.hpp"
+
+namespace infernex::proxy {
+namespace {
+
+struct scrape {
+  explicit scrape(http::worker& on) : done(on.context()) {}
+  metrics_merge pages;
+  std::size_t left = 0;
+  http::waiter done;
+};
+
+http::task<void> scrape_one(hand& at, std::string url, std::shared_ptr<scrape> into) {
+  const auto to = http::parse_url(url);
+  http::call_options options;
+  options.connect_timeout = options.response_timeout = options.idle_timeout = at.shared.how.scrape_timeout;
+  const http::outgoing what{"GET", "/metrics", {}, {}};
+  const auto page = to ? co_await at.worker.upstream().fetch(to->at, what, options, at.shared.how.max_scrape_bytes)
+                       : result<http::response>(to.failure());
+  if (page && page->status == 200) into->pages.add(page->body);
+  if (--into->left == 0) into->done.notify();
+}
+
+}  // namespace
+
+http::task<std::string> scrape_group(hand& at) {
+  const auto view = at.view();
+  std::set<std::string> urls;
+  for (const auto& m : view->members) {
+    if (m.state == fb::EngineState::Ready) urls.insert(m.engine.url);
+  }
+  if (urls.empty()) co_return std::string();
+  const auto all = std::make_shared<scrape>(at.worker);
+  all->left = urls.size();
+  for (const auto& url : urls) at.worker.spawn(scrape_one(at, url, all));
+  // Each has its own deadline; this one is for an engine that sends byte by byte.
+  co_await all->done.wait(std::chrono::steady_clock::now() + 2 * at.shared.how.scrape_timeout);
+  co_return all->pages.render();
+}
+
+}  // namespace infernex::proxy
