@@ -1,0 +1,38 @@
+"""Every transfer protocol serves chat through gateway, router and proxy as one aggregated engine would."""
+
+import unittest
+
+import harness
+from harness import Stack
+from kv import await_fleet
+from pd import PROTOCOLS, PdStack, figures, streamed, whole
+
+CONFIG = {"simulator": {"speed": 20}}
+# Asked in this order: a prompt shorter than a block, a long one, the same again (now it is cached), one that begins alike.
+LONG = "tell me of " + "the sea and the wind and the rain and " * 12
+QUESTIONS = ("Hi", LONG, LONG, LONG + "then of the sun")
+
+
+def ask(url):
+    return [(figures(usage), text) for how in (whole, streamed) for text, usage in (how(url, q) for q in QUESTIONS)]
+
+
+class EveryProtocol(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with Stack(engines=1, config=CONFIG) as stack:
+            await_fleet(stack)
+            cls.expected = ask(stack.url)
+        cached = [usage[2] for usage, _ in cls.expected]
+        assert cached[1] < cached[2] and cached[3] > 0, f"nothing is cached: {cached}"
+
+    def test_text_and_usage_are_those_of_an_aggregated_engine(self):
+        for protocol in PROTOCOLS:
+            with self.subTest(protocol=protocol), PdStack(protocol, config=CONFIG, args=["--faults"]) as stack:
+                stack.await_pairs()
+                self.assertEqual(ask(stack.url), self.expected)
+                stack.await_idle()
+
+
+if __name__ == "__main__":
+    harness.main(300)
