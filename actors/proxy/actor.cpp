@@ -18,6 +18,7 @@ struct proxy_state {
   prometheus::Gauge* prefills = nullptr;
   prometheus::Gauge* decodes = nullptr;
   prometheus::Gauge* open_pairs = nullptr;
+  prometheus::Gauge* in_flight = nullptr;
   std::vector<subscription> subscriptions;
   std::shared_ptr<void> connection_watch;
 };
@@ -36,7 +37,7 @@ fb::PdStateT state_of(proxy_facts& facts, const group_view& view, clock_point no
   fb::PdStateT state;
   state.origin = next_origin(facts);
   state.group = facts.members.settings().name;
-  state.url = facts.url;
+  state.url = facts.url();
   for (const auto& m : view.members) {
     if (state.model.empty()) state.model = m.model;
     if (state.protocol == fb::KvProtocol::None) state.protocol = m.protocol;
@@ -82,6 +83,7 @@ void publish(pointer self, bool changed) {
   s.decodes->Set(static_cast<double>(view->usable(fb::EngineRole::Decode)));
   s.open_pairs->Set(static_cast<double>(std::count_if(view->pairs.begin(), view->pairs.end(),
                                                       [](const auto& p) { return p.breaker != fb::Breaker::Closed; })));
+  s.in_flight->Set(facts.in_flight);
   const auto state = state_of(facts, *view, self->clock().now());
   const auto sent = s.messages->publish(s.messages->names().pd_state(state.group), encode(state), lane::rpc);
   if (sent == errc::none || sent == errc::bus_down) return;
@@ -150,6 +152,7 @@ proxy_actor::behavior_type run(pointer self, std::shared_ptr<proxy_facts> facts,
       &metrics->gauge("infernex_proxy_ready_engines", "Engines of the group that take requests", {{"role", "prefill"}});
   s.decodes =
       &metrics->gauge("infernex_proxy_ready_engines", "Engines of the group that take requests", {{"role", "decode"}});
+  s.in_flight = &metrics->gauge("infernex_proxy_in_flight_requests", "Requests being answered");
   s.open_pairs = &metrics->gauge("infernex_proxy_open_pairs", "Pairs put aside now");
   const auto& names = messages->names();
   listen(self, names.any_announce(), {lane::rpc, {}, credit});

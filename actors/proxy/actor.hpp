@@ -44,8 +44,10 @@ struct proxy_facts {
   std::string source;
   std::uint64_t epoch;
   std::uint64_t sequence = 0;
-  /// Set once, before the actor is there.
-  std::string url;
+  /// How others reach the proxy; empty until it listens.
+  std::string url() const { return listens.load(std::memory_order_acquire) ? own_url : std::string(); }
+  std::string own_url;
+  std::atomic<bool> listens{false};
 
   std::atomic<std::uint32_t> in_flight{0};
   std::atomic<std::uint64_t> answered{0};

@@ -56,7 +56,11 @@ actions conversation::on_no_pair(std::string_view reason) {
 actions conversation::run(step next) {
   actions out;
   if (!next.problem.empty()) return another(leg::prefill, {std::move(next.problem)});
-  if (next.query_bootstrap) out.emplace_back(action::query_bootstrap{});
+  if (next.query_bootstrap) {
+    // A call to the prefill engine, to be broken off like its leg.
+    prefill_running_ = true;
+    out.emplace_back(action::query_bootstrap{});
+  }
   if (next.prefill) {
     prefill_running_ = true;
     out.emplace_back(action::send{leg::prefill, *std::move(next.prefill)});
@@ -70,6 +74,7 @@ actions conversation::run(step next) {
 
 actions conversation::on_bootstrap(unsigned attempt, const std::variant<std::string, leg_failure>& outcome) {
   if (stale(attempt)) return {};
+  prefill_running_ = false;
   if (const auto* failed = std::get_if<leg_failure>(&outcome)) return another(leg::prefill, *failed);
   return run(protocol_->on_bootstrap(at_, std::get<std::string>(outcome)));
 }

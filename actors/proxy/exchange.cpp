@@ -140,13 +140,13 @@ std::string exchange_run::new_id() const {
   return id;
 }
 
-http::fields exchange_run::headers_for(const engine_ref& to, const outgoing_leg& what) const {
+http::fields exchange_run::headers_for(const engine_ref& to, const outgoing_leg& what, std::string id) const {
   auto all = headers;
   const auto set = [&all](std::string_view name, std::string value) {
     std::erase_if(all, [name](const auto& f) { return http::same_name(f.name, name); });
     all.push_back({std::string(name), std::move(value)});
   };
-  set("X-Request-Id", talk.present().id);
+  set("X-Request-Id", std::move(id));
   // As vLLM's API server reads it.
   if (to.rank) set("X-data-parallel-rank", std::to_string(*to.rank));
   for (const auto& [name, value] : what.headers) set(name, value);
@@ -160,8 +160,9 @@ void exchange_run::take(actions todo) {
         decode = std::move(s->what);
       } else {
         prefill_call = std::make_shared<leg_call>(on);
-        on.spawn(
-            prefill_leg(shared_from_this(), talk.attempt_number(), *talk.present().pair.prefill, std::move(s->what)));
+        const auto& at = talk.present();
+        on.spawn(prefill_leg(shared_from_this(), prefill_call, talk.attempt_number(), *at.pair.prefill, at.id,
+                             std::move(s->what)));
       }
     } else if (const auto* c = std::get_if<action::cancel>(&one)) {
       if (c->which == leg::decode) decode.reset();

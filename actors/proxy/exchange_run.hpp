@@ -58,7 +58,7 @@ struct exchange_run : std::enable_shared_from_this<exchange_run> {
   /// Does what can be done at once, and leaves the rest to the client's coroutine.
   void take(actions todo);
   void wake_up() { wake.notify(); }
-  http::fields headers_for(const engine_ref& to, const outgoing_leg& what) const;
+  http::fields headers_for(const engine_ref& to, const outgoing_leg& what, std::string id) const;
   std::string new_id() const;
 };
 
@@ -67,7 +67,8 @@ using run_pointer = std::shared_ptr<exchange_run>;
 leg_failure failure_of(const error& problem, const leg_call& call);
 
 /// Each takes its own hold of the run.
-http::task<void> prefill_leg(run_pointer run, unsigned attempt, engine_ref to, outgoing_leg what);
+http::task<void> prefill_leg(run_pointer run, std::shared_ptr<leg_call> call, unsigned attempt, engine_ref to,
+                             std::string id, outgoing_leg what);
 http::task<void> release_leg(run_pointer run, action::release what);
 /// Of the client's coroutine: sends the pending decode leg and relays its answer.
 http::task<void> decode_leg(exchange_run& run);

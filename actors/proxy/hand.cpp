@@ -86,7 +86,7 @@ http::task<void> serve_completion(hand& at, api kind, http::request& in, http::r
   plan.metrics = &shared.metrics;
   plan.bootstraps = &at.bootstraps;
   plan.meta = &shared.meta;
-  plan.metaserver_url = shared.facts->url + "/v1/metaserver";
+  plan.metaserver_url = shared.facts->url() + "/v1/metaserver";
   const auto result = co_await run_exchange(std::move(plan), at.worker, in, out);
   auto& totals = *shared.facts;
   if (result.how == outcome::answered || result.how == outcome::refused) ++totals.answered;

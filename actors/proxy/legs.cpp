@@ -87,6 +87,8 @@ http::task<void> send_failure(exchange_run& run, const action::fail& what) {
     co_return;
   }
   run.status = what.status;
+  // No engine's headers: it is our answer.
+  run.answer_headers.clear();
   auto headers = client_headers(run);
   if (what.status == 503 || what.status == 502) headers.push_back({"Retry-After", "1"});
   if (!co_await run.out->send(what.status, "application/json", body, std::move(headers))) run.client_gone = true;
@@ -141,9 +143,13 @@ http::task<void> give_to_client(exchange_run& run) {
   }
 }
 
-http::task<void> prefill_leg(run_pointer run, unsigned attempt, engine_ref to, outgoing_leg what) {
-  const auto call = run->prefill_call;
+http::task<void> prefill_leg(run_pointer run, std::shared_ptr<leg_call> call, unsigned attempt, engine_ref to,
+                             std::string id, outgoing_leg what) {
   const auto base = http::parse_url(to.url);
+  if (!base) {
+    run->take(run->talk.on_leg_failed(attempt, leg::prefill, failure_of(base.failure(), *call)));
+    co_return run->wake_up();
+  }
   const auto began = steady::now();
   auto& how = *run->plan.how;
   expire_after(call, how.prefill_timeout);
@@ -151,10 +157,9 @@ http::task<void> prefill_leg(run_pointer run, unsigned attempt, engine_ref to, o
   options.connect_timeout = how.connect_timeout;
   options.response_timeout = options.idle_timeout = how.prefill_timeout;
   options.cancel = &call->cancel;
-  const auto target = (base ? base->path : std::string()) + run->plan.target;
-  const http::outgoing request{"POST", target, run->headers_for(to, what), what.body};
-  const auto answer = base ? co_await run->on.upstream().fetch(base->at, request, options, max_prefill_answer)
-                           : result<http::response>(base.failure());
+  const auto target = base->path + run->plan.target;
+  const http::outgoing request{"POST", target, run->headers_for(to, what, id), what.body};
+  const auto answer = co_await run->on.upstream().fetch(base->at, request, options, max_prefill_answer);
   call->deadline.cancel();
   const auto took = steady::now() - began;
   if (!answer) {
@@ -176,7 +181,8 @@ http::task<void> release_leg(run_pointer run, action::release what) {
   wish.avoid_decodes = what.avoid;
   wish.prefer_decode = what.decode;
   wish.decode_only = true;
-  const auto headers_of = run->headers_for({}, what.what);
+  // Under an id of its own: a later attempt may be at the same engine.
+  const auto headers_of = run->headers_for({}, what.what, run->new_id());
   auto chosen = co_await run->plan.pairs->choose(wish);
   const auto* to = std::get_if<chosen_pair>(&chosen);
   const auto base = to ? http::parse_url(to->pair.decode.url) : result<http::url>(errc::not_found);
@@ -236,7 +242,7 @@ http::task<void> decode_leg(exchange_run& run) {
   options.idle_timeout = stream ? how.stream_idle_timeout : how.timeout;
   options.cancel = &call->cancel;
   const auto target = base->path + run.plan.target;
-  const http::outgoing request{"POST", target, run.headers_for(to, what), what.body};
+  const http::outgoing request{"POST", target, run.headers_for(to, what, run.talk.present().id), what.body};
   run.decode_sent = steady::now();
   auto opened = co_await run.on.upstream().open(base->at, request, options);
   if (!opened) co_return failed(opened.failure());

@@ -39,7 +39,7 @@ void metaserver::remove(const std::string& id) {
 http::task<void> metaserver::serve(http::worker& on, http::request& in, http::responder& out,
                                    std::chrono::milliseconds limit) {
   const auto request_id = text_of(find_value(in.body, "request_id"));
-  if (!request_id) {
+  if (!request_id || !edited(in.body, {})) {
     const auto body = http::openai_error(400, "not a JSON object with a request_id");
     co_await out.send(400, "application/json", body);
     co_return;

@@ -5,14 +5,16 @@ namespace {
 
 http::task<void> probe(hand& at, std::string address, std::string url) {
   const auto to = http::parse_url(url);
-  http::call_options options;
-  options.connect_timeout = options.response_timeout = options.idle_timeout = at.shared.how.probe_timeout;
-  const http::outgoing what{"GET", "/health", {}, {}};
-  constexpr std::size_t most = 64 << 10;
-  const auto answer =
-      to ? co_await at.worker.upstream().fetch(to->at, what, options, most) : result<http::response>(to.failure());
+  bool healthy = false;
+  if (to) {
+    http::call_options options;
+    options.connect_timeout = options.response_timeout = options.idle_timeout = at.shared.how.probe_timeout;
+    const http::outgoing what{"GET", "/health", {}, {}};
+    constexpr std::size_t most = 64 << 10;
+    const auto answer = co_await at.worker.upstream().fetch(to->at, what, options, most);
+    healthy = answer && answer->status == 200;
+  }
   at.probing.erase(address);
-  const bool healthy = answer && answer->status == 200;
   at.shared.actor.send(std::make_shared<const probe_result>(probe_result{std::move(address), healthy}));
 }
 

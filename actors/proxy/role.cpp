@@ -46,7 +46,8 @@ class running_proxy final : public proxy_role {
         });
     if (!listening) return listening.failure();
     server_ = *std::move(listening);
-    shared_.facts->url = own_url(shared_.how, server_->port());
+    shared_.facts->own_url = own_url(shared_.how, server_->port());
+    shared_.facts->listens.store(true, std::memory_order_release);
     child_spec spec{"proxy", [this](caf::actor_system&) {
                       auto actor = spawn_proxy_actor(shared_.process, shared_.how, shared_.facts);
                       shared_.actor.set(actor);
@@ -58,7 +59,7 @@ class running_proxy final : public proxy_role {
     log::info("proxy listens", {{"address", shared_.how.address},
                                 {"port", server_->port()},
                                 {"group", shared_.how.group.name},
-                                {"url", shared_.facts->url}});
+                                {"url", shared_.facts->own_url}});
     return {};
   }
 

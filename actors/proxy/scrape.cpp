@@ -13,12 +13,13 @@ struct scrape {
 
 http::task<void> scrape_one(hand& at, std::string url, std::shared_ptr<scrape> into) {
   const auto to = http::parse_url(url);
-  http::call_options options;
-  options.connect_timeout = options.response_timeout = options.idle_timeout = at.shared.how.scrape_timeout;
-  const http::outgoing what{"GET", "/metrics", {}, {}};
-  const auto page = to ? co_await at.worker.upstream().fetch(to->at, what, options, at.shared.how.max_scrape_bytes)
-                       : result<http::response>(to.failure());
-  if (page && page->status == 200) into->pages.add(page->body);
+  if (to) {
+    http::call_options options;
+    options.connect_timeout = options.response_timeout = options.idle_timeout = at.shared.how.scrape_timeout;
+    const http::outgoing what{"GET", "/metrics", {}, {}};
+    const auto page = co_await at.worker.upstream().fetch(to->at, what, options, at.shared.how.max_scrape_bytes);
+    if (page && page->status == 200) into->pages.add(page->body);
+  }
   if (--into->left == 0) into->done.notify();
 }
 
