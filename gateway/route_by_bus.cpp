@@ -9,6 +9,7 @@
 
 #include "actors/runtime/log.hpp"
 #include "gateway/door.hpp"
+#include "gateway/pending_route.hpp"
 #include "gateway/placing.hpp"
 #include "gateway/router_breaker.hpp"
 
@@ -20,95 +21,11 @@ constexpr std::size_t max_bytes = 768 << 10;
 /// A router that did not answer is not asked by name for so long. It has ended, or hangs: either way its announcements
 /// stop, but are remembered for a while.
 constexpr std::chrono::seconds forget_gone_after{5};
-/// A router in whose queue requests wait gives a sign of life every second; after this without one it is gone.
-constexpr std::chrono::milliseconds router_silence{3'000};
 /// For an answer's way from the bus's threads here.
 constexpr std::chrono::milliseconds margin{50};
 /// Routers asked one after the other, each of which went away while the request waited in its queue.
 constexpr unsigned most_queues = 3;
 constexpr std::string_view lost = "the router in whose queue it waited is gone";
-
-/// One request that waits for a router. The bus may hold it longer than the request lives: nothing is touched
-/// once it is abandoned.
-struct pending_route {
-  const route_request* request;
-  waiter* wake;
-  std::optional<result<choice>> answer;
-  bool abandoned = false;
-  /// A router has it in its queue.
-  bool queued = false;
-};
-using pending_batch = std::vector<std::shared_ptr<pending_route>>;
-
-/// Marks a request abandoned when its coroutine goes on, or is destroyed.
-struct abandon_at_end {
-  std::shared_ptr<pending_route> pending;
-  ~abandon_at_end() { pending->abandoned = true; }
-};
-
-void give(pending_route& to, result<choice> answer) {
-  if (to.abandoned) return;
-  if (answer && answer->waits)
-    to.queued = true;  // and is woken to wait on
-  else
-    to.answer = std::move(answer);
-  to.wake->notify();
-}
-
-/// The first answer to a query: one for each request, in their order.
-void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
-  const auto* choices = answer ? (*answer)->choices() : nullptr;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    auto& p = *batch[i];
-    if (p.abandoned) continue;
-    if (!answer)
-      give(p, answer.failure());
-    else if (choices && i < choices->size() && text(choices->Get(i)->request_id()) == p.request->request_id)
-      give(p, to_choice(*choices->Get(i)));
-    else
-      give(p, error{errc::malformed_input, "the router answered another question"});
-  }
-}
-
-/// A later answer, for some of those that wait; a failure is for all of them.
-void deliver_later(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
-  const auto waits = [](const auto& p) { return !p->abandoned && p->queued && !p->answer; };
-  if (!answer) {
-    for (const auto& p : batch)
-      if (waits(p)) give(*p, answer.failure());
-    return;
-  }
-  if (!(*answer)->choices()) return;
-  for (const auto* said : *(*answer)->choices()) {
-    const auto p = std::find_if(batch.begin(), batch.end(), [&](const auto& one) {
-      return waits(one) && one->request->request_id == text(said->request_id());
-    });
-    if (p != batch.end()) give(**p, to_choice(*said));
-  }
-}
-
-/// Of one query, on the bus's threads: how many of its requests still wait in the router's queue.
-class conversation {
- public:
-  bool first() const { return !begun_; }
-  /// How long to listen for the next answer; 0: this was the last.
-  std::chrono::milliseconds after(const result<view<fb::RouteDecision>>& answer) {
-    const auto count = [&](auto counts) -> std::ptrdiff_t {
-      const auto* choices = answer ? (*answer)->choices() : nullptr;
-      return choices ? std::count_if(choices->begin(), choices->end(), counts) : 0;
-    };
-    const auto waits = [](const fb::RouteChoice* c) { return c->queueing() == fb::Queueing::Waiting; };
-    if (!std::exchange(begun_, true))
-      waiting_ = count(waits);
-    else
-      waiting_ -= count([&](const fb::RouteChoice* c) { return !waits(c); });
-    return waiting_ > 0 ? router_silence : std::chrono::milliseconds(0);
-  }
-
- private:
-  bool begun_ = false;
-  std::ptrdiff_t waiting_ = 0;
-};
 
 class route_by_bus final : public decider {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -160,21 +159,21 @@ std::optional<std::string> transfer_mistake(const kv_transfer& how) {
 }
 
 template <class Value>
-using words = std::initializer_list<std::pair<std::string_view, Value>>;
-constexpr words<fb::EngineRole> engine_roles{{"aggregated", fb::EngineRole::Aggregated},
-                                             {"prefill", fb::EngineRole::Prefill},
-                                             {"decode", fb::EngineRole::Decode}};
-constexpr words<fb::KvProtocol> kv_protocols{{"nixl", fb::KvProtocol::Nixl},
-                                             {"mooncake", fb::KvProtocol::Mooncake},
-                                             {"ascend", fb::KvProtocol::Ascend},
-                                             {"ascend-layerwise", fb::KvProtocol::AscendLayerwise},
-                                             {"sglang", fb::KvProtocol::Sglang}};
+using word = std::pair<std::string_view, Value>;
+constexpr word<fb::EngineRole> engine_roles[] = {{"aggregated", fb::EngineRole::Aggregated},
+                                                 {"prefill", fb::EngineRole::Prefill},
+                                                 {"decode", fb::EngineRole::Decode}};
+constexpr word<fb::KvProtocol> kv_protocols[] = {{"nixl", fb::KvProtocol::Nixl},
+                                                 {"mooncake", fb::KvProtocol::Mooncake},
+                                                 {"ascend", fb::KvProtocol::Ascend},
+                                                 {"ascend-layerwise", fb::KvProtocol::AscendLayerwise},
+                                                 {"sglang", fb::KvProtocol::Sglang}};
 
 /// Null if it is none of them.
-template <class Value>
-const Value* find_word(words<Value> all, std::string_view word) {
+template <class Value, std::size_t Count>
+const Value* find_word(const word<Value> (&all)[Count], std::string_view text) {
   for (const auto& [name, value] : all)
-    if (name == word) return &value;
+    if (name == text) return &value;
   return nullptr;
 }
 

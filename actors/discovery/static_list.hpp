@@ -32,8 +32,9 @@ std::vector<descriptor_mistake> find_mistakes(std::span<const engine_descriptor>
 /// Precondition: no mistakes.
 std::vector<engine_descriptor> expand_ranks(std::span<const engine_descriptor> engines);
 
-/// An engine in one argument, `INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]][,KEY=VALUE…]`, keys role, pd_group, node, kv_protocol
-/// and bootstrap_port. Errors: invalid_config, for more fields and other keys. What the first four say is not looked at.
+/// An engine in one argument, `INSTANCE,URL[,KV_EVENTS[,KV_REPLAY]][,KEY=VALUE…]`, keys role, pd_group, node,
+/// kv_protocol and bootstrap_port. Errors: invalid_config, for more fields and other keys. What the first four say is
+/// not looked at.
 result<engine_descriptor> parse_descriptor(std::string_view text);
 
 /// The list itself, if it can be used. Errors: invalid_config, with every mistake in the detail.
