@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -21,13 +19,13 @@
 #include <map>
 #include <optional>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "actors/simulator/replay_options.hpp"
 #include "actors/simulator/replay_oracle.hpp"
 #include "actors/simulator/replay_world.hpp"
 #include "tests/bench/support/replay_fleet.hpp"
+#include "tests/bench/support/replay_runs.hpp"
 #include "tests/bench/support/report.hpp"
 #include "tests/bench/support/routing_policies.hpp"
 
@@ -35,6 +33,10 @@ namespace {
 
 using namespace infernex;
 using namespace infernex::simulator;
+using bench::mean;
+using bench::minutes;
+using bench::p99;
+using bench::run_all;
 
 constexpr std::array loads{0.5, 0.7, 0.9};
 /// The least mean TTFT over these is the oracle's.
@@ -54,40 +56,14 @@ struct outcome {
   replay_summary seen;
 };
 
-/// A made-up trace is there to see that it runs.
-double minutes() {
-  const char* given = std::getenv("MINUTES");
-  const auto value = given ? std::atof(given) : 0;
-  if (value > 0) return value;
-  return std::getenv("TRACE") ? 20 : 1;
-}
-
 replay_summary play(const scenario& on, const trace& requests, const replay_policy_maker& policy, double rate,
                     std::uint32_t gateways = 1, std::uint32_t routers = 1, bool router_affinity = true) {
-  const auto once = repeated_trace(requests).requests_per_second();
-  const auto length = std::ceil(minutes() * 60 * rate / static_cast<double>(requests.size()));
-  const repeated_trace all(requests, static_cast<std::uint32_t>(length), rate / once);
   replay_settings settings;
   settings.engines = on.engines;
   settings.gateways = gateways;
   settings.routers = routers;
   settings.router_affinity = router_affinity;
-  replay_statistics seen({.warm_up_ms = all.span_ms() / 10});
-  replay_world world(settings, all, policy, seen);
-  world.run();
-  return seen.summary();
-}
-
-/// Runs all jobs, as many at once as there are cores.
-void run_all(const std::vector<std::function<void()>>& jobs) {
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (auto i = next++; i < jobs.size(); i = next++) jobs[i]();
-  };
-  std::vector<std::thread> workers;
-  for (auto left = std::max(1U, std::thread::hardware_concurrency()); left > 1; --left) workers.emplace_back(work);
-  work();
-  for (auto& each : workers) each.join();
+  return bench::play(settings, requests, policy, rate, minutes());
 }
 
 /// The highest rate that some policy bears. Each is tried at the best rate so far, and only who bears it at higher
@@ -117,9 +93,6 @@ std::vector<scenario> scenarios(std::uint32_t block) {
         each.policies.push_back(std::move(policy));
   return all;
 }
-
-double mean(const std::optional<latency_summary>& of) { return of ? of->mean : 0; }
-double p99(const std::optional<latency_summary>& of) { return of ? of->p99 : 0; }
 
 /// Every policy at one load, the best oracle last.
 std::vector<outcome> compare(const scenario& on, const trace& requests, double load) {
