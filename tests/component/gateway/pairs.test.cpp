@@ -19,7 +19,11 @@ struct pair_setup {
   fake_engine decode{"d0"};
   fake_engine prefill{"p0"};
   fake_engine proxy{"proxy"};
-  gateway_fixture g;
+  gateway_fixture g{[] {
+    gateway::settings how;
+    how.route_timeout = 5s;
+    return how;
+  }()};
   fake_router router{*g.outside, {{"d0", decode.url(), 0, prefill.url()}}};
   pair_setup() { g.add({&decode}); }
 };

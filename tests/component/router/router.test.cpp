@@ -220,11 +220,8 @@ TEST_CASE("an unknown model is answered with a reason; a dead engine is left out
   }));
 }
 
-}  // namespace
-}  // namespace infernex
-
 TEST_CASE("a router says its name, answers queries by it, and says when it leaves") {
-  router_setup s;
+  setup s;
   std::mutex guard;
   std::vector<fb::RouterAnnounceT> said;
   auto watching = s.outside->subscribe(s.outside->names().any_router_announce(), {lane::rpc, {}, 64},
@@ -255,3 +252,6 @@ TEST_CASE("a router says its name, answers queries by it, and says when it leave
   s.router->stop(2s);
   CHECK(eventually([&] { return heard(true); }));
 }
+
+}  // namespace
+}  // namespace infernex

@@ -19,7 +19,7 @@ view<typename Object::TableType> message(const Object& object) {
 struct pair_setup {
   fleet engines;
   reservation_book open{engines.board()};
-  prediction_index predicted;
+  prediction_index predicted{prediction_settings{}};
   prediction_book routed{predicted};
   placer places{engines, open, predicted, routed, policy_of()};
 
