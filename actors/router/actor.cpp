@@ -104,6 +104,7 @@ void on_tick(pointer self) {
   const auto size = facts.places.fleet_size();
   facts.metrics.engines.Set(static_cast<double>(size.known));
   facts.metrics.engines_ready.Set(static_cast<double>(size.ready));
+  facts.metrics.in_flight.Set(static_cast<double>(size.in_flight));
   facts.metrics.reservations_open.Set(static_cast<double>(facts.open.open()));
   catch_up(facts.metrics.facts_refused, static_cast<double>(facts.engines.refused()));
   catch_up(facts.metrics.reservations_shed, static_cast<double>(facts.open.shed()));

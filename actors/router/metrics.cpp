@@ -21,6 +21,9 @@ router_metrics::router_metrics(metrics_registry& r)
           r.histogram("infernex_router_match_seconds", "Waiting for the indexer's answer", internal_buckets())),
       engines(r.gauge("infernex_router_engines", "Engines known")),
       engines_ready(r.gauge("infernex_router_engines_ready", "Engines that take requests")),
+      in_flight(r.gauge("infernex_router_in_flight_requests",
+                        "Requests at all engines, by gateways' totals and own "
+                        "reservations")),
       reservations_open(r.gauge("infernex_router_reservations", "Decisions not yet in a gateway's totals")),
       facts_refused(r.counter("infernex_router_facts_refused_total", "Announcements and totals refused for a bound")),
       reservations_shed(

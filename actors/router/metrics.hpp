@@ -26,6 +26,7 @@ class router_metrics {
   prometheus::Histogram& match_seconds;
   prometheus::Gauge& engines;
   prometheus::Gauge& engines_ready;
+  prometheus::Gauge& in_flight;
   prometheus::Gauge& reservations_open;
   prometheus::Counter& facts_refused;
   prometheus::Counter& reservations_shed;

@@ -154,6 +154,7 @@ placer::fleet_counts placer::fleet_size() {
   for (const auto& [name, model] : present().models) {
     counts.known += model.endpoints.size();
     counts.ready += model.ready_count();
+    for (const auto& engine : model.endpoints) counts.in_flight += engines_.board().read(engine.slot, {}).in_flight;
   }
   return counts;
 }

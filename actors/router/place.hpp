@@ -63,6 +63,8 @@ class placer {
   struct fleet_counts {
     std::size_t known = 0;
     std::size_t ready = 0;
+    /// Requests at all of them, reservations included.
+    std::uint64_t in_flight = 0;
   };
   fleet_counts fleet_size();
 

@@ -27,6 +27,9 @@ class PdStack(Stack):
         whole = lambda: (seen := listening(ready)) and (seen["prefill_instances"], seen["decode_instances"]) == (
             len(self.parts["prefill"]), len(self.parts["decode"]))
         wait_until(whole, deadline, "all engines at the proxy")
+        indexer = self.admin_url("indexer")
+        exact = lambda: client.get(indexer + "/readyz").status == 200
+        wait_until(lambda: listening(exact), deadline, "an indexer that answers")
         placed = lambda: client.chat(self.url, "A first question", max_tokens=1).headers["x-infernex-decision"]
         by_pairs = lambda: "keys: text" not in (seen := listening(placed) or "keys: text") and "proxy of PD" not in seen
         wait_until(by_pairs, deadline, "pairs by tokens")
@@ -67,6 +70,12 @@ class PdStack(Stack):
             if counts:
                 found[name] = counts
         return found
+
+    def await_quiet(self, deadline=20.0):
+        """Idle engines, and a router that has heard of it."""
+        self.await_idle(deadline)
+        busy = lambda: client.metric(self.admin_url("router"), "infernex_router_in_flight_requests")
+        wait_until(lambda: busy() == 0, deadline, "a router that knows of no request in flight")
 
     def await_idle(self, deadline=20.0):
         wait_until(lambda: not self.held(), deadline, f"idle engines; they hold {json.dumps(self.held())}")
