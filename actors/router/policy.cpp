@@ -74,7 +74,10 @@ scheduler_spec spec_of(const policy& how) {
 }
 
 scheduler_spec spec_without_cache(const policy& how) {
-  auto spec = !how.config && how.strategy == "round-robin" ? round_robin(how) : least_load(how);
+  // Where the policy chooses pairs there may be no engine that does both.
+  auto spec = disaggregates(how)                             ? find_row("round-robin-pd")->make(how)
+              : !how.config && how.strategy == "round-robin" ? round_robin(how)
+                                                             : least_load(how);
   spec.runners_up = how.runners_up;
   return spec;
 }

@@ -7,8 +7,9 @@ from harness import Stack
 from kv import await_fleet
 from pd import PROTOCOLS, PdStack, figures, streamed, whole
 
-# The router hears of requests' ends at once, so that the next one is not kept from the engine that knows its prompt.
-CONFIG = {"simulator": {"speed": 20}, "gateway": {"life_interval": "1ms"}}
+# Slow enough for the router's gauge (every 20 ms) to see each request come and go: only when it has gone is the next one
+# not kept from the engine that knows its prompt.
+CONFIG = {"simulator": {"speed": 4}, "gateway": {"life_interval": "1ms"}}
 # Asked in this order: a prompt shorter than a block, a long one, the same again (now it is cached), one that begins alike.
 LONG = "tell me of " + "the sea and the wind and the rain and " * 12
 QUESTIONS = ("Hi", LONG, LONG, LONG + "then of the sun")
