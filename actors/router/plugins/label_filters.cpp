@@ -18,8 +18,8 @@ std::string_view role_word(const endpoint& e) {
 
 class one_of_roles final : public filter {
  public:
-  one_of_roles(std::initializer_list<std::string_view> words, bool unlabelled)
-      : words_(words), unlabelled_(unlabelled) {}
+  one_of_roles(std::initializer_list<std::string_view> words, bool without_role)
+      : words_(words), unlabelled_(without_role) {}
   bool by_role() const override { return true; }
   void apply(const decision_context&, std::vector<candidate>& kept) override {
     std::erase_if(kept, [&](const candidate& c) {
