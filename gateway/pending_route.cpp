@@ -15,6 +15,8 @@ void give(pending_route& to, result<choice> answer) {
   to.wake->notify();
 }
 
+bool waits(const pending_route& p) { return !p.abandoned && p.queued && !p.answer; }
+
 }  // namespace
 
 void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
@@ -31,17 +33,20 @@ void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& 
   }
 }
 
+bool someone_waits(const pending_batch& batch) {
+  return std::any_of(batch.begin(), batch.end(), [](const auto& p) { return waits(*p); });
+}
+
 void deliver_later(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer) {
-  const auto waits = [](const auto& p) { return !p->abandoned && p->queued && !p->answer; };
   if (!answer) {
     for (const auto& p : batch)
-      if (waits(p)) give(*p, answer.failure());
+      if (waits(*p)) give(*p, answer.failure());
     return;
   }
   if (!(*answer)->choices()) return;
   for (const auto* said : *(*answer)->choices()) {
     const auto p = std::find_if(batch.begin(), batch.end(), [&](const auto& one) {
-      return waits(one) && one->request->request_id == text(said->request_id());
+      return waits(*one) && one->request->request_id == text(said->request_id());
     });
     if (p != batch.end()) give(**p, to_choice(*said));
   }

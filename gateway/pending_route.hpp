@@ -36,6 +36,9 @@ struct abandon_at_end {
 /// The first answer to a query: one for each request, in their order.
 void deliver(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer);
 
+/// Whether one of them is still in a router's queue. Its client may have left it, of which the router says nothing.
+bool someone_waits(const pending_batch& batch);
+
 /// A later answer, for some of those that wait; a failure is for all of them.
 void deliver_later(const pending_batch& batch, const result<view<fb::RouteDecision>>& answer);
 

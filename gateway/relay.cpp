@@ -155,6 +155,12 @@ http::task<relayed> relay(session& s, candidate to, std::string_view upstream_pa
     give_up_pair(s, to, "cannot be reached");
     co_return co_await relay(s, std::move(to), upstream_path);
   }
+  // It does not hold one of the two (any more, or not yet).
+  if (opened && way.proxy && opened->status() == 403) {
+    place.reset();
+    give_up_pair(s, to, "does not know the pair");
+    co_return co_await relay(s, std::move(to), upstream_path);
+  }
   if (!opened && way.proxy) co_return failed_at_proxy(judge(s, opened.failure(), to));
   if (!opened) co_return judge(s, opened.failure(), to);
   const auto status = opened->status();

@@ -194,7 +194,8 @@ void route_by_bus::put(const shared_query& query, const std::string& model, cons
                                     const bool first = talk.first();
                                     const auto listen_on = talk.after(answer);
                                     way->post([this, query, model, router, batch, first, answer = std::move(answer)] {
-                                      if (!answer) note_silence(router, answer.failure().code);
+                                      if (!answer && (first || someone_waits(batch)))
+                                        note_silence(router, answer.failure().code);
                                       // Nobody has it: there is time left to ask another.
                                       const bool nobody = !answer && answer.failure().code == errc::unreachable;
                                       if (first && nobody && !router.empty()) return put(query, model, {}, batch);

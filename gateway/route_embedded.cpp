@@ -119,8 +119,9 @@ choice route_embedded::decide(const route_request& request, const router::model_
 /// In the normal case: an atomic load, and one engine's loads.
 bool route_embedded::waits(const route_request& request, const router::model_endpoints* candidates) {
   if (!how_.queue.enabled || !candidates) return false;
-  if (room_.waits_for(candidates->model)) return true;
   const std::vector<std::string_view> exclude(request.exclude.begin(), request.exclude.end());
+  if (room_.waits_for(candidates->model))
+    return router::anyone_could_take(*candidates, {request.adapter, exclude, scheduler_->disaggregates()});
   return saturated_.everywhere(*candidates, {request.adapter, exclude, scheduler_->disaggregates()},
                                shared_.facts->fleet.board(), std::chrono::steady_clock::now());
 }

@@ -38,8 +38,7 @@ bool waiting_room::can_go(ticket who, const router::model_endpoints* engines, co
   if (!engines || engines->ready_count() == 0) return true;  // and hears why
   const auto& wanted = guests_.at(who).wanted;
   return std::any_of(engines->endpoints.begin(), engines->endpoints.end(), [&](const auto& engine) {
-    return router::could_take(engine, wanted) &&
-           router::room_for(loads.read(engine.slot, now), how_.saturated).value_or(1) > 0;
+    return router::could_take(engine, wanted) && router::room_for(loads.read(engine.slot, now), how_.saturated) > 0;
   });
 }
 
@@ -48,12 +47,10 @@ void waiting_room::call(const router::topology* topology, const router::load_boa
   const std::lock_guard lock(guard_);
   for (const auto& model : line_.models()) {
     const auto* engines = topology ? topology->find(model) : nullptr;
-    const auto room = engines && engines->ready_count() != 0
-                          ? router::room_for_all(*engines, loads, how_.saturated, now)
-                          : std::nullopt;
-    auto left = room ? *room - std::count_if(called_.begin(), called_.end(),
-                                             [&](const auto& one) { return one.second == model; })
-                     : static_cast<std::int64_t>(line_.size());
+    auto left = static_cast<std::int64_t>(line_.size());
+    if (engines && engines->ready_count() != 0)
+      left = router::room_for_all(*engines, loads, how_.saturated, now) -
+             std::count_if(called_.begin(), called_.end(), [&](const auto& one) { return one.second == model; });
     for (; left > 0; --left) {
       const auto who = line_.next(model, [&](ticket one) { return can_go(one, engines, loads, now); });
       if (!who) break;

@@ -83,6 +83,7 @@ pair_charge& pair_charge::operator=(pair_charge&& other) noexcept {
   release();
   prefill_ = std::exchange(other.prefill_, nullptr);
   decode_ = std::exchange(other.decode_, nullptr);
+  trial_ = std::exchange(other.trial_, nullptr);
   active_ = std::exchange(other.active_, 0);
   held_ = std::exchange(other.held_, 0);
   decoding_ = std::exchange(other.decoding_, 0);
@@ -100,6 +101,8 @@ void pair_charge::fetched() {
 
 void pair_charge::release() {
   fetched();
+  // However it ended: where nobody reports failure or success (the client left), the next request is a trial again.
+  if (const auto trial = std::exchange(trial_, nullptr)) trial->store(false, std::memory_order_relaxed);
   if (auto prefill = std::exchange(prefill_, nullptr)) --prefill->requests;
   if (auto decode = std::exchange(decode_, nullptr)) {
     decode->active -= decoding_;
@@ -149,16 +152,18 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
     }
   }
   if (prefill) {
-    // Lost to another thread in this instant: it is one more trial, no harm.
-    if (const auto* pair = state_of(group, *prefill, *decode); pair && pair->breaker == fb::Breaker::HalfOpen)
-      pair->trial->store(true, std::memory_order_relaxed);
     chosen_pair chosen{{prefill->engine, decode->engine}, prefill->protocol, {}};
     chosen.charge = pair_charge(prefill->load, decode->load, prompt_bytes);
+    // Lost to another thread in this instant: it is one more trial, no harm.
+    if (const auto* pair = state_of(group, *prefill, *decode); pair && pair->breaker == fb::Breaker::HalfOpen) {
+      pair->trial->store(true, std::memory_order_relaxed);
+      chosen.charge.hold_trial(pair->trial);
+    }
     return chosen;
   }
   if (alone && no_protocol && !wish.decode_only)
     return no_pair{"how its prefill engines hand KV blocks over is neither announced nor configured (proxy.protocol)"};
-  if (alone && local_prefill) {
+  if (alone && (local_prefill || wish.decode_only)) {
     chosen_pair chosen{{std::nullopt, alone->engine}, fb::KvProtocol::None, {}};
     chosen.charge = pair_charge(nullptr, alone->load, prompt_bytes);
     return chosen;

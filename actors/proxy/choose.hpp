@@ -23,6 +23,8 @@ class pair_charge {
   pair_charge& operator=(pair_charge&& other) noexcept;
   ~pair_charge() { release(); }
 
+  /// The pair's one trial is this request: another may follow once it is over.
+  void hold_trial(std::shared_ptr<std::atomic<bool>> trial) { trial_ = std::move(trial); }
   /// Prefill has answered: it no longer computes, but holds the blocks.
   void prefilled();
   /// Decode has begun to answer: it has fetched them.
@@ -32,6 +34,7 @@ class pair_charge {
   void release();
   std::shared_ptr<engine_load> prefill_;
   std::shared_ptr<engine_load> decode_;
+  std::shared_ptr<std::atomic<bool>> trial_;
   std::int64_t active_ = 0;
   std::int64_t held_ = 0;
   std::int64_t decoding_ = 0;

@@ -81,6 +81,10 @@ actions conversation::on_bootstrap(unsigned attempt, const std::variant<std::str
 
 actions conversation::on_prefill_answer(unsigned attempt, unsigned status, std::string_view body) {
   if (stale(attempt) || !prefill_running_) return {};
+  if (fetched_ && status != 200) {  // decode has what it needs of it
+    prefill_running_ = false;
+    return {};
+  }
   if (clients_fault(status)) {
     prefill_running_ = false;
     actions out;

@@ -49,6 +49,8 @@ class request_queue::asking final : public placer::gate {
     const engine_wanted wanted{request.adapter, request.exclude, disaggregates};
     const bool saturated = queue_.saturated_.everywhere(candidates, wanted, queue_.loads_, now);
     if (!saturated && !queue_.line_.waits_for(candidates.model)) return nullptr;
+    // Nothing to wait for: it hears at once why nobody can take it.
+    if (!saturated && !anyone_could_take(candidates, wanted)) return nullptr;
     return queue_.admit(*this, item, request, candidates, cached, saturated, now);
   }
 
@@ -186,6 +188,9 @@ std::vector<request_queue::later> request_queue::on_tick(clock_point now) {
 void request_queue::on_life(const fb::RequestLife& message) {
   if (by_id_.empty() || !message.finished() || !message.origin()) return;
   for (const auto* one : *message.finished()) {
+    // Others end at their engine, or were turned away: they are not the one that waits here, but its client may have
+    // given them the same id.
+    if (one->outcome() != fb::Outcome::ClientGone && one->outcome() != fb::Outcome::TimedOut) continue;
     const auto found = by_id_.find(id_of(text(message.origin()->id()), text(one->request_id())));
     if (found == by_id_.end()) continue;
     const auto who = found->second;

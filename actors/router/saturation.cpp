@@ -22,28 +22,22 @@ bool is_saturated(const load_reading& load, const saturation_limits& limits) {
   return load.waiting && *load.waiting > 0 && waiting_now(load) >= std::int64_t{limits.queue_depth};
 }
 
-std::optional<std::int64_t> room_for(const load_reading& load, const saturation_limits& limits) {
+std::int64_t room_for(const load_reading& load, const saturation_limits& limits) {
   if (over_fixed_limits(load, limits)) return 0;
-  std::optional<std::int64_t> room;
-  if (load.waiting) room = std::max<std::int64_t>(0, std::int64_t{limits.queue_depth} - waiting_now(load));
-  if (limits.max_concurrency != 0)
-    room = std::min(room.value_or(limits.max_concurrency), std::int64_t{limits.max_concurrency} - load.in_flight);
-  return room;
+  // Not measured: a few, until somebody says how it bears them.
+  const auto before = load.waiting ? waiting_now(load) : load.age ? load.placed_since : std::int64_t{load.in_flight};
+  auto room = std::int64_t{limits.queue_depth} - before;
+  if (limits.max_concurrency != 0) room = std::min(room, std::int64_t{limits.max_concurrency} - load.in_flight);
+  return std::max<std::int64_t>(0, room);
 }
 
-bool has_room(const load_reading& load, const saturation_limits& limits) {
-  return room_for(load, limits).value_or(1) > 0;
-}
+bool has_room(const load_reading& load, const saturation_limits& limits) { return room_for(load, limits) > 0; }
 
-std::optional<std::int64_t> room_for_all(const model_endpoints& model, const load_board& loads,
-                                         const saturation_limits& limits, clock_point now) {
+std::int64_t room_for_all(const model_endpoints& model, const load_board& loads, const saturation_limits& limits,
+                          clock_point now) {
   std::int64_t sum = 0;
-  for (const auto& engine : model.endpoints) {
-    if (!engine.ready() || engine.role == fb::EngineRole::Prefill) continue;
-    const auto room = room_for(loads.read(engine.slot, now), limits);
-    if (!room) return std::nullopt;
-    sum += *room;
-  }
+  for (const auto& engine : model.endpoints)
+    if (engine.ready() && engine.role != fb::EngineRole::Prefill) sum += room_for(loads.read(engine.slot, now), limits);
   return sum;
 }
 
@@ -71,6 +65,11 @@ bool saturation::everywhere(const model_endpoints& model, const engine_wanted& w
     return false;
   }
   return any;
+}
+
+bool anyone_could_take(const model_endpoints& model, const engine_wanted& wanted) {
+  return std::any_of(model.endpoints.begin(), model.endpoints.end(),
+                     [&](const endpoint& engine) { return could_take(engine, wanted); });
 }
 
 bool saturation::room_somewhere(const model_endpoints& model, const engine_wanted& wanted, const load_board& loads,

@@ -29,11 +29,12 @@ bool is_saturated(const load_reading& load, const saturation_limits& limits);
 /// For requests that waited, of which there may be many: since the last measurement an engine gets at most as many more
 /// than it had as would fill its own queue, so that a stale measurement releases no flood.
 bool has_room(const load_reading& load, const saturation_limits& limits);
-/// How many of those; nothing: not measured, so nobody knows.
-std::optional<std::int64_t> room_for(const load_reading& load, const saturation_limits& limits);
-/// Over all ready engines of a model; nothing where it is unknown of one of them.
-std::optional<std::int64_t> room_for_all(const model_endpoints& model, const load_board& loads,
-                                         const saturation_limits& limits, clock_point now);
+/// How many of those. Where nobody has measured what waits there: as many as would fill its queue, since its last load,
+/// or, before its first, in all.
+std::int64_t room_for(const load_reading& load, const saturation_limits& limits);
+/// Over all ready engines of a model.
+std::int64_t room_for_all(const model_endpoints& model, const load_board& loads, const saturation_limits& limits,
+                          clock_point now);
 
 /// What decides whether an engine could take a request, whatever the policy's filters say.
 struct engine_wanted {
@@ -43,6 +44,7 @@ struct engine_wanted {
   bool disaggregates = false;
 };
 bool could_take(const endpoint& engine, const engine_wanted& wanted);
+bool anyone_could_take(const model_endpoints& model, const engine_wanted& wanted);
 
 /// Looks over the engines of a model. Remembers where it found one that is not saturated and begins there the next
 /// time, so that in a fleet with room it reads one engine's load. One thread's.

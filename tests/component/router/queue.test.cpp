@@ -80,6 +80,7 @@ TEST_CASE("saturated engines: requests wait, and are released by priority to the
   life.origin->sequence = 1;
   life.model = "m";
   life.finished.emplace_back(std::make_unique<fb::FinishedT>())->request_id = gone;
+  life.finished.back()->outcome = fb::Outcome::ClientGone;
   s.outside->publish(s.outside->names().request_life("m"), encode(life), lane::stream);
   auto& left = s.metrics.counter("infernex_router_queue_left_total", "Requests whose clients left while they waited");
   REQUIRE(eventually([&] { return left.Value() == 1; }));

@@ -123,11 +123,11 @@ TEST_CASE("what needs no cache stays what it is without one, and so does the num
   CHECK(uses_cache(how));
   how.strategy = "round-robin";
   CHECK(spec_without_cache(how).name == "round-robin");
+  CHECK_FALSE(uses_cache(how));
+  CHECK_FALSE(disaggregates(how));
   how.strategy = "infernex-pd";
   CHECK(spec_without_cache(how).name == "round-robin-pd");
   CHECK_FALSE(make_scheduler(spec_without_cache(how))->uses_cache());
-  CHECK_FALSE(uses_cache(how));
-  CHECK_FALSE(disaggregates(how));
   how.strategy = "pd-bucket";
   CHECK(disaggregates(how));
 }

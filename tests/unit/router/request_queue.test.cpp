@@ -211,10 +211,18 @@ TEST_CASE("a request's own deadline ends its wait, its client's leaving gives th
   fb::RequestLifeT life;
   life.origin = std::make_unique<fb::OriginT>();
   life.origin->id = "gateway/2";
-  life.finished.emplace_back(std::make_unique<fb::FinishedT>())->request_id = "r2";
+  auto& record = *life.finished.emplace_back(std::make_unique<fb::FinishedT>());
+  record.request_id = "r2";
+  record.outcome = fb::Outcome::ClientGone;
   s.queue->on_life(*message(life));
   CHECK(s.queue->waiting() == 1);  // the same id, but of another gateway
   life.origin->id = "gateway/1";
+  for (const auto other : {fb::Outcome::Completed, fb::Outcome::Rejected}) {
+    record.outcome = other;
+    s.queue->on_life(*message(life));
+    CHECK(s.queue->waiting() == 1);  // one that was given the same id
+  }
+  record.outcome = fb::Outcome::ClientGone;
   s.queue->on_life(*message(life));
   CHECK(s.queue->waiting() == 0);
   CHECK(s.queue->count().left == 1);
