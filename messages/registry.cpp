@@ -5,6 +5,9 @@
 #include "messages/generated/announce_request_bfbs_generated.h"
 #include "messages/generated/engine_announce_bfbs_generated.h"
 #include "messages/generated/engine_load_bfbs_generated.h"
+#include "messages/generated/hw_event_bfbs_generated.h"
+#include "messages/generated/hw_inventory_bfbs_generated.h"
+#include "messages/generated/hw_sample_bfbs_generated.h"
 #include "messages/generated/kv_delta_bfbs_generated.h"
 #include "messages/generated/kv_match_query_bfbs_generated.h"
 #include "messages/generated/kv_match_reply_bfbs_generated.h"
@@ -17,6 +20,7 @@
 #include "messages/generated/route_decision_bfbs_generated.h"
 #include "messages/generated/route_query_bfbs_generated.h"
 #include "messages/generated/router_announce_bfbs_generated.h"
+#include "messages/generated/verdict_bfbs_generated.h"
 
 namespace infernex {
 

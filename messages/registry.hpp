@@ -7,6 +7,9 @@
 #include "messages/generated/announce_request_generated.h"
 #include "messages/generated/engine_announce_generated.h"
 #include "messages/generated/engine_load_generated.h"
+#include "messages/generated/hw_event_generated.h"
+#include "messages/generated/hw_inventory_generated.h"
+#include "messages/generated/hw_sample_generated.h"
 #include "messages/generated/kv_delta_generated.h"
 #include "messages/generated/kv_match_query_generated.h"
 #include "messages/generated/kv_match_reply_generated.h"
@@ -19,6 +22,7 @@
 #include "messages/generated/route_decision_generated.h"
 #include "messages/generated/route_query_generated.h"
 #include "messages/generated/router_announce_generated.h"
+#include "messages/generated/verdict_generated.h"
 
 namespace infernex {
 
@@ -39,7 +43,7 @@ struct message_traits;
 #define INFERNEX_EVERY_ROOT_TABLE(X)                                                                             \
   X(AnnounceRequest) X(EngineAnnounce) X(EngineLoad) X(KvDelta) X(KvSnapshotRequest) X(KvSnapshotChunk)          \
   X(KvMatchQuery) X(KvMatchReply) X(RouteQuery) X(RouteDecision) X(RequestLife) X(RouterAnnounce)     \
-  X(PdState) X(PdControl) X(PdControlReply)
+  X(PdState) X(PdControl) X(PdControlReply) X(HwSample) X(HwEvent) X(HwInventory) X(Verdict)
 // clang-format on
 INFERNEX_EVERY_ROOT_TABLE(INFERNEX_ROOT_TABLE)
 #undef INFERNEX_ROOT_TABLE

@@ -79,7 +79,7 @@ INFERNEX_PER_ENGINE(kv_delta, "kv", "delta", KvDelta)
 INFERNEX_PER_ENGINE(kv_snapshot, "kv", "snapshot", KvSnapshotRequest)
 #undef INFERNEX_PER_ENGINE
 
-// One token after the area: a model, a router or a PD group.
+// One token after the area: a model, a router, a PD group or a node.
 #define INFERNEX_PER_NAME(method, area, leaf, Table)                 \
   subject<fb::Table> subjects::method(std::string_view name) const { \
     return {join(prefix_, area, escape_token(name), {}, leaf)};      \
@@ -92,6 +92,9 @@ INFERNEX_PER_NAME(request_life, "request", "life", RequestLife)
 INFERNEX_PER_NAME(router_announce, "router", "announce", RouterAnnounce)
 INFERNEX_PER_NAME(pd_state, "pd", "state", PdState)
 INFERNEX_PER_NAME(pd_control, "pd", "control", PdControl)
+INFERNEX_PER_NAME(hw_sample, "hw", "sample", HwSample)
+INFERNEX_PER_NAME(hw_event, "hw", "event", HwEvent)
+INFERNEX_PER_NAME(hw_inventory, "hw", "inventory", HwInventory)
 #undef INFERNEX_PER_NAME
 
 subject<fb::AnnounceRequest> subjects::announce_request() const {
@@ -111,6 +114,14 @@ subject<fb::RouterAnnounce> subjects::any_router_announce() const {
 }
 subject<fb::PdState> subjects::any_pd_state() const { return {join(prefix_, "pd", "*", {}, "state")}; }
 subject<fb::RequestLife> subjects::any_request_life() const { return {join(prefix_, "request", "*", {}, "life")}; }
+
+subject<fb::HwSample> subjects::any_hw_sample() const { return {join(prefix_, "hw", "*", {}, "sample")}; }
+subject<fb::HwEvent> subjects::any_hw_event() const { return {join(prefix_, "hw", "*", {}, "event")}; }
+subject<fb::HwInventory> subjects::any_hw_inventory() const { return {join(prefix_, "hw", "*", {}, "inventory")}; }
+subject<fb::Verdict> subjects::verdict(std::string_view node, std::optional<std::uint32_t> device) const {
+  return {join(prefix_, "diag", escape_token(node), device ? std::to_string(*device) : "node", "verdict")};
+}
+subject<fb::Verdict> subjects::any_verdict() const { return {join(prefix_, "diag", "*", "*", "verdict")}; }
 
 result<subject_names> subjects::parse(std::string_view name) const {
   const auto bad = [&] { return error{errc::malformed_subject, std::string(name)}; };

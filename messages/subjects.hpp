@@ -25,7 +25,9 @@ struct subject {
 
 /// The variable tokens of a subject, as text.
 struct subject_names {
+  /// Of the hardware half: the node.
   std::string model;
+  /// Of a verdict: the device.
   std::string instance;
 };
 
@@ -76,6 +78,17 @@ class subjects {
   subject<fb::PdState> any_pd_state() const;
   /// operator -> PD-group proxy, request/reply.
   subject<fb::PdControl> pd_control(std::string_view group) const;
+
+  /// monitor -> all, every second; its events and inventory.
+  subject<fb::HwSample> hw_sample(std::string_view node) const;
+  subject<fb::HwSample> any_hw_sample() const;
+  subject<fb::HwEvent> hw_event(std::string_view node) const;
+  subject<fb::HwEvent> any_hw_event() const;
+  subject<fb::HwInventory> hw_inventory(std::string_view node) const;
+  subject<fb::HwInventory> any_hw_inventory() const;
+  /// diagnosis -> routers, operators. No device: of the node as a whole, whose token is `node`.
+  subject<fb::Verdict> verdict(std::string_view node, std::optional<std::uint32_t> device) const;
+  subject<fb::Verdict> any_verdict() const;
 
   /// Model and instance of a concrete subject of this prefix (instance empty where the subject has none).
   /// Errors: malformed_subject.

@@ -44,12 +44,23 @@ TEST_CASE("subjects carry the prefix and parse back") {
   CHECK(names.router_announce("r").name == "site7.ix.router.r.announce");
   CHECK(names.pd_control("g 1").name == "site7.ix.pd.g_201.control");
 
+  CHECK(names.hw_sample("n1.rack").name == "site7.ix.hw.n1_2Erack.sample");
+  CHECK(names.hw_event("n1").name == "site7.ix.hw.n1.event");
+  CHECK(names.any_hw_inventory().name == "site7.ix.hw.*.inventory");
+  CHECK(names.verdict("n1", 12).name == "site7.ix.diag.n1.12.verdict");
+  CHECK(names.verdict("n1", std::nullopt).name == "site7.ix.diag.n1.node.verdict");
+  CHECK(names.any_verdict().name == "site7.ix.diag.*.*.verdict");
+
   CHECK(names.announce_request().name == "site7.ix.engine.announce-request");
 
   const auto engine = names.parse(names.load("m/x", "e.1").name);
   REQUIRE(engine);
   CHECK(engine->model == "m/x");
   CHECK(engine->instance == "e.1");
+  const auto verdict = names.parse(names.verdict("n1.rack", 7).name);
+  REQUIRE(verdict);
+  CHECK(verdict->model == "n1.rack");
+  CHECK(verdict->instance == "7");
   const auto model_only = names.parse(names.request_life("m").name);
   REQUIRE(model_only);
   CHECK(model_only->model == "m");

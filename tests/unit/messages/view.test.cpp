@@ -95,6 +95,52 @@ TEST_CASE("decode renders one line of JSON and names errors") {
   CHECK(decode_to_json(bytes_of(whole).first(20)).failure().code == errc::malformed_message);
 }
 
+TEST_CASE("a device's values are read by name, and what was not measured is not there") {
+  fb::HwSampleT sample;
+  sample.node = "n0";
+  sample.values.emplace_back(fb::HwMetric::NodeLoad1, 0, 0, 1.5);
+  auto device = std::make_unique<fb::HwDeviceT>();
+  device->index = 3;
+  device->vendor = fb::HwVendor::Ascend;
+  device->values.emplace_back(fb::HwMetric::Temperature, 0, 40, 51.0);
+  device->values.emplace_back(fb::HwMetric::OpticalTxPower, 2, 60'000, 0.0);
+  sample.devices.push_back(std::move(device));
+  const auto json = decode_to_json(bytes_of(encode(sample)));
+  REQUIRE(json);
+  CHECK(json->find("\"vendor\": \"Ascend\"") != std::string::npos);
+  CHECK(json->find(R"({"metric": "Temperature","part": 0,"age_ms": 40,"value": 51.0})") != std::string::npos);
+  CHECK(json->find(R"({"metric": "OpticalTxPower","part": 2,"age_ms": 60000,"value": 0.0})") != std::string::npos);
+  CHECK(json->find("codes\":") == std::string::npos);
+}
+
+TEST_CASE("a verdict and an event tell numbers that are unknown from zero") {
+  fb::HwEventT event;
+  event.kind = fb::HwEventKind::AscendCode;
+  event.code = 0x200001002ULL;
+  event.assertion = fb::HwAssertion::Raised;
+  const auto told = decode_to_json(bytes_of(encode(event)));
+  REQUIRE(told);
+  CHECK(told->find("\"code\": 8589938690") != std::string::npos);
+  CHECK(told->find("\"device\": null") != std::string::npos);
+  CHECK(told->find("\"assertion\": \"Raised\"") != std::string::npos);
+
+  fb::VerdictT verdict;
+  verdict.device = 0;
+  verdict.action = fb::VerdictAction::Isolate;
+  const auto said = decode_to_json(bytes_of(encode(verdict)));
+  REQUIRE(said);
+  CHECK(said->find("\"device\": 0") != std::string::npos);
+  CHECK(said->find("\"confidence\": null") != std::string::npos);
+  CHECK(said->find("\"action\": \"Isolate\"") != std::string::npos);
+
+  fb::HwInventoryT inventory;
+  inventory.devices.push_back(std::make_unique<fb::HwDeviceInfoT>());
+  const auto listed = decode_to_json(bytes_of(encode(inventory)));
+  REQUIRE(listed);
+  CHECK(listed->find("\"present\": true") != std::string::npos);
+  CHECK(listed->find("\"expected_devices\": null") != std::string::npos);
+}
+
 TEST_CASE("every root table is registered once") {
   std::vector<std::string_view> seen;
   for (const auto& row : every_root_table()) {
@@ -103,7 +149,7 @@ TEST_CASE("every root table is registered once") {
     for (auto other : seen) CHECK(other != row.identifier);
     seen.push_back(row.identifier);
   }
-  CHECK(seen.size() == 15);
+  CHECK(seen.size() == 19);
 }
 
 TEST_CASE("a chunk's owner lives as long as its last copy") {
