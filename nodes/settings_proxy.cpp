@@ -17,6 +17,7 @@ void read_exchange(config::section& at, proxy::exchange_settings& into) {
   at.read("connect_timeout", into.connect_timeout, 10ms, 60s)
       .read("prefill_timeout", into.prefill_timeout, 10ms, 1h)
       .read("first_token_timeout", into.first_token_timeout, 10ms, 1h)
+      .read("pair_wait", into.pair_wait, 0ms, 10min)
       .read("stream_idle_timeout", into.stream_idle_timeout, 10ms, 1h)
       .read("timeout", into.timeout, 10ms, 24h)
       .read("release_timeout", into.release_timeout, 10ms, 60s)

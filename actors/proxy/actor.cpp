@@ -1,5 +1,6 @@
 #include "actors/proxy/actor.hpp"
 
+#include "actors/proxy/news_pace.hpp"
 #include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/metrics.hpp"
@@ -7,12 +8,15 @@
 namespace infernex::proxy {
 namespace {
 
-constexpr std::chrono::milliseconds tick_interval{1'000};
+/// At silence and at breakers; ticks are more frequent, for the news.
+constexpr std::chrono::milliseconds look_interval{1'000};
 
 struct proxy_state {
   std::shared_ptr<proxy_facts> facts;
   bus* messages = nullptr;
   bool bus_is_there = false;
+  news_pace pace;
+  std::optional<clock_point> looked;
   prometheus::Counter* openings = nullptr;
   prometheus::Counter* refused = nullptr;
   prometheus::Gauge* prefills = nullptr;
@@ -71,25 +75,43 @@ fb::PdStateT state_of(proxy_facts& facts, const group_view& view, clock_point no
   return state;
 }
 
-/// To the I/O threads, if it has changed, and to the bus.
-void publish(pointer self, bool changed) {
+/// To the bus.
+void tell(pointer self, const group_view& view, clock_point now) {
   auto& s = self->state;
   auto& facts = *s.facts;
-  const auto view = facts.members.view();
-  if (changed) facts.view.publish(view);
   catch_up(*s.openings, static_cast<double>(facts.members.breakers().opened()));
   catch_up(*s.refused, static_cast<double>(facts.members.refused()));
-  s.prefills->Set(static_cast<double>(view->usable(fb::EngineRole::Prefill)));
-  s.decodes->Set(static_cast<double>(view->usable(fb::EngineRole::Decode)));
-  s.open_pairs->Set(static_cast<double>(std::count_if(view->pairs.begin(), view->pairs.end(),
+  s.prefills->Set(static_cast<double>(view.usable(fb::EngineRole::Prefill)));
+  s.decodes->Set(static_cast<double>(view.usable(fb::EngineRole::Decode)));
+  s.open_pairs->Set(static_cast<double>(std::count_if(view.pairs.begin(), view.pairs.end(),
                                                       [](const auto& p) { return p.breaker != fb::Breaker::Closed; })));
   s.in_flight->Set(facts.in_flight);
-  const auto state = state_of(facts, *view, self->clock().now());
+  const auto state = state_of(facts, view, now);
   const auto sent = s.messages->publish(s.messages->names().pd_state(state.group), encode(state), lane::rpc);
   if (sent == errc::none || sent == errc::bus_down) return;
   static log::limiter failures;
   if (const auto repeated = failures.admit())
     log::warn("state of the group not sent", {{"error", name(sent)}, {"repeated", repeated}});
+}
+
+/// To the I/O threads at once, to the bus as often as it may be.
+void on_change(pointer self) {
+  auto& s = self->state;
+  const auto view = s.facts->members.view();
+  s.facts->view.publish(view);
+  const auto now = self->clock().now();
+  if (s.pace.on_change(now)) tell(self, *view, now);
+}
+
+void on_tick(pointer self) {
+  auto& s = self->state;
+  const auto now = self->clock().now();
+  if (!s.looked || now - *s.looked >= look_interval) {
+    s.looked = now;
+    if (s.facts->members.on_tick(now, s.bus_is_there)) on_change(self);
+  }
+  if (s.pace.on_time(now)) tell(self, *s.facts->members.view(), now);
+  self->delayed_send(self, news_pace::least, tick{});
 }
 
 error change(group& members, fb::PdAction action, fb::EngineRole role, std::string_view engine) {
@@ -107,7 +129,7 @@ error change_all(pointer self, fb::PdAction action, fb::EngineRole role, const s
                                                {"problem", problem.code == errc::none ? "" : render(problem)}});
     if (first.code == errc::none) first = std::move(problem);
   }
-  publish(self, true);
+  on_change(self);
   return first;
 }
 
@@ -159,10 +181,10 @@ proxy_actor::behavior_type run(pointer self, std::shared_ptr<proxy_facts> facts,
   listen(self, names.pd_control(s.facts->members.settings().name), {lane::rpc, {}, 64});
   auto me = caf::actor_cast<proxy_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
-  self->delayed_send(self, tick_interval, tick{});
+  self->delayed_send(self, news_pace::least, tick{});
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
-        if (self->state.facts->members.on_announce(*m.message, m.received_at)) publish(self, true);
+        if (self->state.facts->members.on_announce(*m.message, m.received_at)) on_change(self);
       },
       [self](const inbound<fb::PdControl>& m) { on_control(self, m); },
       [self](const std::shared_ptr<const group_change>& m) {
@@ -170,21 +192,17 @@ proxy_actor::behavior_type run(pointer self, std::shared_ptr<proxy_facts> facts,
       },
       [self](const std::shared_ptr<const pair_outcome>& m) {
         const auto now = self->clock().now();
-        if (self->state.facts->members.on_outcome(m->prefill, m->decode, m->worked, now)) publish(self, true);
+        if (self->state.facts->members.on_outcome(m->prefill, m->decode, m->worked, now)) on_change(self);
       },
       [self](const std::shared_ptr<const probe_result>& m) {
-        if (self->state.facts->members.on_probe(m->address, m->healthy)) publish(self, true);
+        if (self->state.facts->members.on_probe(m->address, m->healthy)) on_change(self);
       },
       [self](const bus_changed& m) {
         auto& own = self->state;
         own.bus_is_there = m.connected;
         if (m.connected) ask_announcements(*own.messages, own.facts->source, own.facts->epoch);
       },
-      [self](tick) {
-        auto& own = self->state;
-        publish(self, own.facts->members.on_tick(self->clock().now(), own.bus_is_there));
-        self->delayed_send(self, tick_interval, tick{});
-      },
+      [self](tick) { on_tick(self); },
   };
 }
 

@@ -1,5 +1,6 @@
 #include <boost/asio/post.hpp>
 
+#include "actors/proxy/exchange_run.hpp"
 #include "actors/proxy/hand.hpp"
 
 namespace infernex::proxy {
@@ -20,13 +21,20 @@ result<instances_body> read_instances(std::string_view body) {
   instances_body read;
   if (type == "decode") read.role = fb::EngineRole::Decode;
   const auto list = find_value(body, "instances");
-  if (auto one = text_of(list)) read.engines.push_back(*std::move(one));
-  element_cursor walk(list);
-  for (std::string_view item; walk.next(item);) {
+  const auto take = [&](std::string_view item) {
     auto address = text_of(item);
     auto checked = address ? address_of(*address) : result<std::string>(wrong("instances must be texts `host:port`"));
     if (!checked) return checked.failure();
     read.engines.push_back(*std::move(checked));
+    return error{};
+  };
+  // vllm-ascend's proxy takes a single one as it is.
+  if (is_string(list)) {
+    if (auto problem = take(list); problem.code != errc::none) return problem;
+  }
+  element_cursor walk(list);
+  for (std::string_view item; walk.next(item);) {
+    if (auto problem = take(item); problem.code != errc::none) return problem;
   }
   if (read.engines.empty()) return wrong("instances must be a list of `host:port`, and not empty");
   return read;
@@ -85,18 +93,25 @@ unsigned status_of(errc code) {
 
 http::task<void> serve_models(hand& at, http::request& in, http::responder& out) {
   const auto view = at.view();
+  // For all of it: a client waits no longer for many engines that hang than for one.
+  const auto call = std::make_shared<leg_call>(at.worker);
+  expire_after(call, at.shared.how.probe_timeout);
   http::call_options options;
   options.connect_timeout = at.shared.how.exchange.connect_timeout;
-  options.response_timeout = options.idle_timeout = at.shared.how.probe_timeout;
+  options.response_timeout = options.idle_timeout = at.shared.how.probe_timeout / 2;
+  options.cancel = &call->cancel;
   const http::outgoing what{"GET", in.target, {}, {}};
   for (const auto& m : view->members) {
     const auto to = http::parse_url(m.engine.url);
     if (!m.usable() || !to) continue;
+    if (call->too_late) break;
     const auto answer = co_await at.worker.upstream().fetch(to->at, what, options, max_models_answer);
     if (!answer || answer->status != 200) continue;
+    call->deadline.cancel();
     co_await out.send(200, "application/json", answer->body);
     co_return;
   }
+  call->deadline.cancel();
   co_await send_error(out, 503, "No engine of the group could say which models it serves.", "no_engine_ready");
 }
 

@@ -32,6 +32,7 @@ std::size_t naming(std::string_view list, const std::string& address) {
 }
 
 struct rank {
+  bool refuses;
   std::size_t named;
   bool not_preferred;
   std::int64_t load;
@@ -40,11 +41,29 @@ struct rank {
 
 rank prefill_rank(const group_member& m, const named_pair& named) {
   const auto& l = *m.load;
-  return {naming(named.prefill, m.engine.address), false, l.active.load() + l.held.load() * 3 / 10};
+  return {l.refuses.load(std::memory_order_relaxed), naming(named.prefill, m.engine.address), false,
+          l.active.load() + l.held.load() * 3 / 10};
 }
 
 rank decode_rank(const group_member& m, const named_pair& named, const action::choose_pair& wish) {
-  return {naming(named.decode, m.engine.address), m.engine.address != wish.prefer_decode, m.load->active.load()};
+  return {m.load->refuses.load(std::memory_order_relaxed), naming(named.decode, m.engine.address),
+          m.engine.address != wish.prefer_decode, m.load->active.load()};
+}
+
+struct ranked_member {
+  rank at;
+  const group_member* member;
+};
+
+/// Best first; equals stay as they are listed.
+void sort_by_rank(std::vector<ranked_member>& members) {
+  std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+}
+
+const ranked_member* best_of(const std::vector<ranked_member>& members) {
+  const auto best =
+      std::min_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  return best == members.end() ? nullptr : &*best;
 }
 
 const pair_state* state_of(const group_view& group, const group_member& prefill, const group_member& decode) {
@@ -54,9 +73,49 @@ const pair_state* state_of(const group_view& group, const group_member& prefill,
   return nullptr;
 }
 
-bool open(const pair_state* pair) {
-  return pair && (pair->breaker == fb::Breaker::Open ||
-                  (pair->breaker == fb::Breaker::HalfOpen && pair->trial->load(std::memory_order_relaxed)));
+bool is_shut(const pair_state& pair) {
+  return pair.breaker == fb::Breaker::Open ||
+         (pair.breaker == fb::Breaker::HalfOpen && pair.trial->load(std::memory_order_relaxed));
+}
+
+using address_pair = std::pair<std::string_view, std::string_view>;
+
+/// Pairs that are not to be used, sorted.
+std::vector<address_pair> shut_pairs(const group_view& group) {
+  std::vector<address_pair> shut;
+  for (const auto& p : group.pairs) {
+    if (is_shut(p)) shut.emplace_back(p.prefill, p.decode);
+  }
+  std::sort(shut.begin(), shut.end());
+  return shut;
+}
+
+struct member_pair {
+  const group_member* prefill = nullptr;
+  const group_member* decode = nullptr;
+};
+
+/// The best prefill engine that has a decode engine left, with the best of those; of prefill engines of one rank the
+/// one whose decode engine is best. O(P log P + D log D + shut pairs), O(P + D) where none is shut.
+member_pair best_pair(std::vector<ranked_member> prefills, std::vector<ranked_member> decodes,
+                      const std::vector<address_pair>& shut) {
+  if (prefills.empty() || decodes.empty()) return {};
+  if (shut.empty()) return {best_of(prefills)->member, best_of(decodes)->member};
+  sort_by_rank(prefills);
+  sort_by_rank(decodes);
+  const ranked_member* prefill = nullptr;
+  auto decode = decodes.cend();
+  for (const auto& p : prefills) {
+    if (prefill && prefill->at < p.at) break;
+    const auto left = std::find_if(decodes.cbegin(), decode, [&](const ranked_member& d) {
+      return !std::binary_search(shut.begin(), shut.end(),
+                                 address_pair(p.member->engine.address, d.member->engine.address));
+    });
+    if (left == decode) continue;
+    prefill = &p;
+    decode = left;
+  }
+  return prefill ? member_pair{prefill->member, decode->member} : member_pair{};
 }
 
 }  // namespace
@@ -123,34 +182,25 @@ std::string stranger_of(const group_view& group, const named_pair& named) {
 
 std::variant<chosen_pair, no_pair> choose(const group_view& group, const action::choose_pair& wish,
                                           const named_pair& named, std::size_t prompt_bytes, bool local_prefill) {
-  const group_member* prefill = nullptr;
-  const group_member* decode = nullptr;
-  const group_member* alone = nullptr;
-  std::pair<rank, rank> best;
-  rank best_alone{};
+  std::vector<ranked_member> prefills;
+  std::vector<ranked_member> decodes;
   bool no_protocol = false;
-  for (const auto& d : group.members) {
-    if (d.role != fb::EngineRole::Decode || !d.usable() || is_in(wish.avoid_decodes, d.engine.address)) continue;
-    const auto of_decode = decode_rank(d, named, wish);
-    if (!alone || of_decode < best_alone) {
-      alone = &d;
-      best_alone = of_decode;
-    }
-    if (wish.decode_only) continue;
-    for (const auto& p : group.members) {
-      if (p.role != fb::EngineRole::Prefill || !p.usable() || is_in(wish.avoid_prefills, p.engine.address)) continue;
-      if (p.protocol == fb::KvProtocol::None) {
+  for (const auto& m : group.members) {
+    if (!m.usable()) continue;
+    if (m.role == fb::EngineRole::Decode) {
+      if (!is_in(wish.avoid_decodes, m.engine.address)) decodes.push_back({decode_rank(m, named, wish), &m});
+    } else if (m.role == fb::EngineRole::Prefill && !wish.decode_only) {
+      if (is_in(wish.avoid_prefills, m.engine.address)) continue;
+      if (m.protocol == fb::KvProtocol::None) {
         no_protocol = true;
-        continue;
+      } else {
+        prefills.push_back({prefill_rank(m, named), &m});
       }
-      if (open(state_of(group, p, d))) continue;
-      const std::pair<rank, rank> of_pair{prefill_rank(p, named), of_decode};
-      if (prefill && !(of_pair < best)) continue;
-      best = of_pair;
-      prefill = &p;
-      decode = &d;
     }
   }
+  const auto* best_alone = best_of(decodes);
+  const auto* alone = best_alone ? best_alone->member : nullptr;
+  const auto [prefill, decode] = best_pair(std::move(prefills), std::move(decodes), shut_pairs(group));
   if (prefill) {
     chosen_pair chosen{{prefill->engine, decode->engine}, prefill->protocol, {}};
     chosen.charge = pair_charge(prefill->load, decode->load, prompt_bytes);

@@ -1,5 +1,7 @@
 #include "actors/proxy/conversation.hpp"
 
+#include <algorithm>
+
 namespace infernex::proxy {
 namespace {
 
@@ -32,6 +34,8 @@ actions conversation::on_pair(engine_pair pair, std::unique_ptr<protocol> by, st
   if (!body) return fail(502, "cannot_continue", "its answer cannot be continued: " + std::string(answer_.obstacle()));
   ++number_;
   ++attempts_;
+  wish_.wait = false;
+  tokens_before_ = answer_.tokens();
   from_memory_ = !bootstrap.empty();
   at_ = {facts_, *std::move(body), std::move(pair), std::move(id), random, std::move(metaserver), std::move(bootstrap)};
   protocol_ = at_.pair.prefill ? std::move(by) : nullptr;
@@ -45,8 +49,28 @@ actions conversation::on_pair(engine_pair pair, std::unique_ptr<protocol> by, st
   return out;
 }
 
-actions conversation::on_no_pair(std::string_view reason) {
+/// The decode engine has answered to the end.
+void conversation::succeed(actions& out) {
+  decode_running_ = false;
+  over_ = true;
+  out.emplace_back(action::report{at_.pair, true});
+  // It may be done before the prefill that it asked for has said so.
+  if (asks_metaserver() && !prefill_done_) out.emplace_back(action::answer_metaserver{200, R"({"status":"ok"})"});
+}
+
+actions conversation::on_no_pair(std::string_view reason, bool may_wait) {
   if (over_) return {};
+  if (may_wait && (story_.empty() || !gone_.empty())) {
+    const auto is_back = [this](const std::string& one) {
+      return std::find(gone_.begin(), gone_.end(), one) != gone_.end();
+    };
+    std::erase_if(wish_.avoid_prefills, is_back);
+    std::erase_if(wish_.avoid_decodes, is_back);
+    wish_.wait = true;
+    actions out;
+    out.emplace_back(wish_);
+    return out;
+  }
   if (story_.empty())
     return fail(503, "no_engine_ready", "No pair of engines can take the request now: " + std::string(reason));
   return fail(last_timed_out_ ? 504 : 502, "engines_failed", failure_text());
@@ -91,7 +115,7 @@ actions conversation::on_prefill_answer(unsigned attempt, unsigned status, std::
     if (answer_.begun()) return another(leg::prefill, {"answered " + std::to_string(status)});
     end_attempt(out);
     over_ = true;
-    out.emplace_back(action::answer{status, std::string(body), leg::prefill});
+    out.emplace_back(action::answer{status, std::string(body)});
     return out;
   }
   if (status != 200) return another(leg::prefill, {"answered " + std::to_string(status)});
@@ -113,12 +137,13 @@ actions conversation::on_decode_answer(unsigned attempt, unsigned status, std::s
   if (stale(attempt) || !decode_running_) return {};
   if (status != 200 && !clients_fault(status)) return another(leg::decode, {"answered " + std::to_string(status)});
   decode_running_ = false;
-  fetched_ = true;
+  // What it has refused, it has not fetched.
+  fetched_ = status == 200;
   actions out;
   if (status != 200) {
     // In the middle of an answer this is no answer.
     if (answer_.begun() || migrations_ > 0) return another(leg::decode, {"answered " + std::to_string(status)});
-    if (prefill_running_) end_attempt(out);
+    end_attempt(out);
     over_ = true;
     out.emplace_back(action::answer{status, std::string(body)});
     return out;
@@ -126,8 +151,8 @@ actions conversation::on_decode_answer(unsigned attempt, unsigned status, std::s
   std::string whole;
   const auto s = answer_.take_whole(body, whole);
   if (s.recomputed) return give_back(std::move(out));
-  first_token_ = over_ = true;
-  out.emplace_back(action::report{at_.pair, true});
+  first_token_ = true;
+  succeed(out);
   out.emplace_back(action::answer{200, std::move(whole)});
   return out;
 }
@@ -144,11 +169,7 @@ actions conversation::on_decode_piece(unsigned attempt, std::string_view piece) 
     if (last.complete || last.recomputed || !last.failure.empty()) break;
   }
   on.last = last.complete;
-  if (last.complete) {
-    decode_running_ = false;
-    over_ = true;
-    out.emplace_back(action::report{at_.pair, true});
-  }
+  if (last.complete) succeed(out);
   if (!on.bytes.empty() || on.last) out.emplace_back(std::move(on));
   if (last.recomputed) {
     out.emplace_back(action::cancel{leg::decode});
@@ -165,10 +186,8 @@ actions conversation::on_decode_piece(unsigned attempt, std::string_view piece) 
 actions conversation::on_decode_end(unsigned attempt) {
   if (stale(attempt) || !decode_running_) return {};
   if (!answer_.finished()) return another(leg::decode, {"ended its stream early"});
-  decode_running_ = false;
-  over_ = true;
   actions out;
-  out.emplace_back(action::report{at_.pair, true});
+  succeed(out);
   out.emplace_back(action::forward{{}, true});
   return out;
 }
@@ -192,11 +211,15 @@ actions conversation::on_client_gone() {
   return out;
 }
 
-actions conversation::on_deadline() {
+actions conversation::on_deadline(bool blame) {
   if (over_) return {};
+  actions out;
+  if (blame && (prefill_running_ || decode_running_))
+    out.emplace_back(action::report{at_.pair, false, decode_running_ ? leg::decode : leg::prefill});
   return fail(504, "timeout",
               "The answer was not complete in time; the request was cancelled." +
-                  (story_.empty() ? std::string() : " Before: " + story_));
+                  (story_.empty() ? std::string() : " Before: " + story_),
+              std::move(out));
 }
 
 }  // namespace infernex::proxy

@@ -18,8 +18,10 @@ struct leg_failure {
   /// `refused the connection`, for people.
   std::string why;
   bool timed_out = false;
-  /// The engine cannot have got the request.
+  /// Nobody listens there: the engine cannot have got the request.
   bool refused = false;
+  /// The connection broke: the engine may have gone, and may come back.
+  bool broke = false;
 };
 
 // What a conversation wants done. In the order given.
@@ -33,6 +35,8 @@ struct choose_pair {
   std::string prefer_decode;
   /// A decode engine alone, which prefills by itself.
   bool decode_only = false;
+  /// There was none just now: after a moment.
+  bool wait = false;
 };
 struct query_bootstrap {};
 /// What is known of this engine's bootstrap endpoint is not to be used again.
@@ -63,12 +67,13 @@ struct report {
   bool worked;
   /// Of a failure.
   leg failed = leg::decode;
+  /// Nobody listens there.
+  bool refused = false;
 };
-/// The client's whole answer. `from`: whose headers go with it.
+/// The client's whole answer.
 struct answer {
   unsigned status;
   std::string body;
-  leg from = leg::decode;
 };
 /// The client's stream goes on with this; `last`: and ends.
 struct forward {
@@ -100,7 +105,8 @@ class conversation {
   /// `id`, `random`, `metaserver`, `bootstrap`: see attempt. `protocol`: null if the pair has no prefill engine.
   actions on_pair(engine_pair pair, std::unique_ptr<protocol> by, std::string id, std::uint64_t random,
                   std::string metaserver, std::string bootstrap);
-  actions on_no_pair(std::string_view reason);
+  /// `may_wait`: there is time to see whether an engine comes back.
+  actions on_no_pair(std::string_view reason, bool may_wait = false);
 
   actions on_bootstrap(unsigned attempt, const std::variant<std::string, leg_failure>& outcome);
   actions on_prefill_answer(unsigned attempt, unsigned status, std::string_view body);
@@ -113,7 +119,8 @@ class conversation {
   actions on_decode_end(unsigned attempt);
   actions on_leg_failed(unsigned attempt, leg which, const leg_failure& how);
   actions on_client_gone();
-  actions on_deadline();
+  /// `blame`: the present attempt has had most of the time, so that its engines are to blame.
+  actions on_deadline(bool blame);
 
   /// The present attempt; 0 before the first.
   unsigned attempt_number() const { return number_; }
@@ -134,6 +141,8 @@ class conversation {
  private:
   actions run(step next);
   void end_attempt(actions& out);
+  void succeed(actions& out);
+  void forgive(const std::string& decode);
   void let_go(actions& out);
   void let_down(leg which, const leg_failure& how, actions& out);
   actions another(leg failed, const leg_failure& how);
@@ -168,6 +177,11 @@ class conversation {
   action::choose_pair wish_;
   std::uint32_t attempts_ = 0;
   std::uint32_t prefill_failures_ = 0;
+  std::uint32_t refusals_ = 0;
+  /// Tokens of the answer before this attempt.
+  std::uint64_t tokens_before_ = 0;
+  /// Engines that nobody listened at, or that broke the connection.
+  std::vector<std::string> gone_;
   std::uint32_t retries_ = 0;
   std::uint32_t migrations_ = 0;
   std::uint32_t recomputes_ = 0;

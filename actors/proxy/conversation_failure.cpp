@@ -7,6 +7,8 @@
 namespace infernex::proxy {
 namespace {
 
+constexpr std::uint32_t most_refusals = 16;
+
 void add_once(std::vector<std::string>& to, const std::string& what) {
   if (std::find(to.begin(), to.end(), what) == to.end()) to.push_back(what);
 }
@@ -36,7 +38,8 @@ void conversation::let_down(leg which, const leg_failure& how, actions& out) {
   if (!story_.empty()) story_ += "; ";
   story_ += (which == leg::prefill ? "prefill " : "decode ") + failed.address + ' ' + how.why;
   last_timed_out_ = how.timed_out;
-  out.emplace_back(action::report{at_.pair, false, which});
+  if (how.refused || how.broke) add_once(gone_, failed.address);
+  out.emplace_back(action::report{at_.pair, false, which, how.refused});
   if (at_.pair.prefill) out.emplace_back(action::forget_bootstrap{at_.pair.prefill->address});
   if (which == leg::prefill) {
     ++prefill_failures_;
@@ -51,18 +54,32 @@ void conversation::let_down(leg which, const leg_failure& how, actions& out) {
   }
 }
 
+/// Those that failed before the answer got as far as it has may be back; but not `decode`, which has just failed.
+void conversation::forgive(const std::string& decode) {
+  wish_.avoid_prefills.clear();
+  wish_.avoid_decodes.clear();
+  if (!decode.empty()) wish_.avoid_decodes.push_back(decode);
+  prefill_failures_ = 0;
+}
+
 actions conversation::another(leg failed, const leg_failure& how) {
   actions out;
   (failed == leg::prefill ? prefill_running_ : decode_running_) = false;
   out.emplace_back(action::cancel{failed});
   let_down(failed, how, out);
   end_attempt(out);
+  // Where nobody listened nothing was lost but a moment. Bounded, for a group may be large.
+  const bool counts = !how.refused || ++refusals_ > most_refusals;
+  if (!counts && attempts_ > 0) --attempts_;
   if (answer_.begun()) {
     if (!answer_.obstacle().empty())
       return fail(502, "engines_failed", failure_text() + ", and " + std::string(answer_.obstacle()), std::move(out));
+  }
+  if (answer_.tokens() > tokens_before_) {
     if (++migrations_ > how_.max_migrations)
       return fail(last_timed_out_ ? 504 : 502, "engines_failed", failure_text(), std::move(out));
     attempts_ = 0;
+    forgive(failed == leg::decode ? at_.pair.decode.address : std::string());
   } else {
     ++retries_;
   }
@@ -85,6 +102,7 @@ actions conversation::give_back(actions out) {
     return fail(503, "recomputed", "Decode engines gave the request back " + std::to_string(recomputes_) + " times.",
                 std::move(out));
   attempts_ = 0;
+  forgive({});
   // With the layer-wise protocol it goes back to the same engine, which has made room.
   if (asks_metaserver()) wish_.prefer_decode = at_.pair.decode.address;
   return go_on(std::move(out));

@@ -14,6 +14,9 @@ constexpr std::array<std::string_view, 7> not_to_engine = {
     "accept-encoding",       "content-length",     "expect", "host", "x-request-id",
     "x-prefiller-host-port", "x-decoder-host-port"};
 
+/// While there is no pair.
+constexpr std::chrono::milliseconds look_again{50};
+
 std::uint64_t random_bits() {
   thread_local std::mt19937_64 generator{(std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()};
   return generator();
@@ -33,7 +36,8 @@ void watch(const run_pointer& run, http::responder& out) {
     const auto alive = problem ? nullptr : weak.lock();
     // A stream that has its first token has no deadline any more but that between two pieces.
     if (!alive || alive->talk.first_token()) return;
-    alive->take(alive->talk.on_deadline());
+    const auto had = alive->pair_since ? steady::now() - *alive->pair_since : steady::duration{0};
+    alive->take(alive->talk.on_deadline(2 * had >= alive->plan.how->timeout));
     alive->wake_up();
   });
 }
@@ -42,16 +46,22 @@ void unregister(exchange_run& run) {
   if (!run.registered.empty()) run.plan.meta->remove(std::exchange(run.registered, {}));
 }
 
-/// Calls for this attempt's prefill come here from now on.
-void expect_calls(exchange_run& run, const std::string& id) {
+void answer_calls(exchange_run& run, unsigned status, const std::string& body) {
+  for (const auto& call : std::exchange(run.calls, {})) call->answer(status, body);
+}
+
+/// Calls for the prefill of `attempt`, which is about to begin, come here from now on.
+void expect_calls(exchange_run& run, const std::string& id, unsigned attempt) {
   run.registered = id;
-  run.plan.meta->add(id, run.on, [weak = run.weak_from_this()](std::shared_ptr<metaserver_call> call) {
+  run.plan.meta->add(id, run.on, [weak = run.weak_from_this(), attempt](std::shared_ptr<metaserver_call> call) {
     const auto alive = weak.lock();
-    if (!alive || alive->talk.over()) return call->answer(404, "{\"error\":\"the request has ended\"}");
+    // It may have been on its way while the attempt ended, and another began.
+    if (!alive || alive->talk.over() || alive->talk.attempt_number() != attempt)
+      return call->answer(404, "{\"error\":\"the request has ended, or was begun anew\"}");
     // Its three tries, for each of its prompts.
     if (alive->calls.size() >= 4UL * max_prompts) return call->answer(429, "{\"error\":\"too many calls\"}");
     alive->calls.push_back(call);
-    alive->take(alive->talk.on_metaserver(alive->talk.attempt_number(), call->request_id, call->params));
+    alive->take(alive->talk.on_metaserver(attempt, call->request_id, call->params));
     alive->wake_up();
   });
 }
@@ -59,20 +69,27 @@ void expect_calls(exchange_run& run, const std::string& id) {
 http::task<void> find_pair(exchange_run& run, const action::choose_pair& wish) {
   unregister(run);
   run.charge = {};
+  if (wish.wait) co_await run.wake.wait(steady::now() + look_again);
+  if (run.talk.over()) co_return;
   auto chosen = co_await run.plan.pairs->choose(wish);
   if (run.talk.over()) co_return;
-  if (const auto* none = std::get_if<no_pair>(&chosen)) co_return run.take(run.talk.on_no_pair(none->reason));
+  if (const auto* none = std::get_if<no_pair>(&chosen)) {
+    const auto now = steady::now();
+    if (!run.without_pair) run.without_pair = now;
+    co_return run.take(run.talk.on_no_pair(none->reason, now - *run.without_pair < run.plan.how->pair_wait));
+  }
   auto& to = std::get<chosen_pair>(chosen);
   run.charge = std::move(to.charge);
   auto by = to.pair.prefill ? make_protocol(to.protocol) : nullptr;
   auto id = run.new_id();
   if (by && by->asks_metaserver()) {
     if (!run.plan.meta) co_return run.take(run.talk.on_no_pair("its protocol needs a metaserver, and there is none"));
-    expect_calls(run, id);
+    expect_calls(run, id, run.talk.attempt_number() + 1);
   }
+  run.pair_since = steady::now();
   std::string known;
   if (to.pair.prefill && to.protocol == fb::KvProtocol::Mooncake)
-    known = run.plan.bootstraps->find(to.pair.prefill->address, to.pair.prefill->engine_id, steady::now());
+    known = run.plan.bootstraps->find(to.pair.prefill->address, to.pair.prefill->life(), steady::now());
   run.take(run.talk.on_pair(std::move(to.pair), std::move(by), std::move(id), random_bits() >> 1,
                             run.plan.metaserver_url, std::move(known)));
 }
@@ -169,7 +186,7 @@ void exchange_run::take(actions todo) {
       const auto& call = c->which == leg::prefill ? prefill_call : decode_call;
       if (call) call->cancel.request();
     } else if (const auto* m = std::get_if<action::answer_metaserver>(&one)) {
-      for (const auto& call : std::exchange(calls, {})) call->answer(m->status, m->body);
+      answer_calls(*this, m->status, m->body);
     } else if (auto* r = std::get_if<action::release>(&one)) {
       plan.metrics->releases.Increment();
       on.spawn(release_leg(shared_from_this(), std::move(*r)));
@@ -190,6 +207,7 @@ http::task<exchange_result> run_exchange(exchange_plan plan, http::worker& on, h
   co_await drive(*run);
   out.on_client_gone({});
   unregister(*run);
+  answer_calls(*run, 404, "{\"error\":\"the request has ended\"}");
   run->deadline.cancel();
   run->charge = {};
   run->out = nullptr;

@@ -31,6 +31,10 @@ struct exchange_run : std::enable_shared_from_this<exchange_run> {
   /// Only the client's own coroutine uses it, and only until that ends.
   http::responder* out;
   steady::time_point received_at;
+  /// When the present attempt began.
+  std::optional<steady::time_point> pair_since;
+  /// When there was no pair for it for the first time.
+  std::optional<steady::time_point> without_pair;
 
   /// What only the client's coroutine can do, in order.
   std::deque<action_of_conversation> waiting;

@@ -16,6 +16,8 @@ struct conversation_settings {
 
 struct exchange_settings {
   conversation_settings tries;
+  /// How long a request may wait, all in all, for a pair where there is none: engines that have gone may come back.
+  std::chrono::milliseconds pair_wait{2'000};
   std::chrono::milliseconds connect_timeout{1'000};
   /// For a prefill engine's whole answer.
   std::chrono::milliseconds prefill_timeout{30'000};

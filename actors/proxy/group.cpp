@@ -95,6 +95,8 @@ bool group::on_announce(const fb::EngineAnnounce& engine, clock_point now) {
   e.url = text(engine.url());
   e.address = *address;
   e.rank = engine.data_parallel_rank().has_value() ? std::optional(*engine.data_parallel_rank()) : std::nullopt;
+  // A start that could not be measured this time is the one that was known.
+  if (engine.engine_epoch().has_value()) e.epoch = *engine.engine_epoch();
   e.bootstrap_port = how_.bootstrap_port;
   if (const auto* kv = engine.kv_transfer()) {
     r.is.protocol = kv->protocol();
@@ -103,7 +105,10 @@ bool group::on_announce(const fb::EngineAnnounce& engine, clock_point now) {
     if (kv->bootstrap_port().has_value()) e.bootstrap_port = *kv->bootstrap_port();
   }
   // An engine that was started anew may well work again.
-  if (before.engine.engine_id != e.engine_id) breaker_.forget(e.address);
+  const bool another_start = before.engine.epoch && e.epoch != before.engine.epoch;
+  const bool anew = before.engine.engine_id != e.engine_id || another_start;
+  if (anew) breaker_.forget(e.address);
+  if (anew || before.state != r.is.state) r.is.load->refuses = false;
   return fresh || !was_announced || before.engine != e || before.state != r.is.state || before.role != r.is.role ||
          before.protocol != r.is.protocol || before.model != r.is.model;
 }
@@ -129,6 +134,8 @@ bool group::on_outcome(const std::string& prefill, const std::string& decode, bo
 
 bool group::on_tick(clock_point now, bool bus_is_there) {
   bool changed = breaker_.on_tick(now);
+  // Each second it may be asked again, whatever the announcements say.
+  for (auto& [name, r] : members_) r.is.load->refuses = false;
   for (auto it = members_.begin(); it != members_.end();) {
     auto& r = it->second;
     const bool silent = r.announced && bus_is_there && now - r.heard > how_.silence;

@@ -22,6 +22,9 @@ struct engine_load {
   /// Being computed; and blocks held until decode has fetched them (prefill only).
   std::atomic<std::int64_t> active{0};
   std::atomic<std::int64_t> held{0};
+  /// It has refused a connection since the last tick or announced change: others first. Else a dead engine, idle as it
+  /// is, would be the first choice of every request until its agent has noticed.
+  std::atomic<bool> refuses{false};
 };
 
 struct group_member {

@@ -14,6 +14,7 @@ class group_pairs final : public pair_source {
   }
 
   void report(const action::report& what) override {
+    if (what.refused) note_refusal(what);
     if (!what.pair.prefill) return;
     const auto& prefill = what.pair.prefill->address;
     const auto& decode = what.pair.decode.address;
@@ -23,6 +24,15 @@ class group_pairs final : public pair_source {
   }
 
  private:
+  /// Known to all threads at once: the next request is not to run into it.
+  void note_refusal(const action::report& what) {
+    const bool decode = what.failed == leg::decode || !what.pair.prefill;
+    const auto view = at_.view();
+    const auto* member = decode ? view->find(fb::EngineRole::Decode, what.pair.decode.address)
+                                : view->find(fb::EngineRole::Prefill, what.pair.prefill->address);
+    if (member) member->load->refuses.store(true, std::memory_order_relaxed);
+  }
+
   hand& at_;
   named_pair named_;
   std::size_t prompt_bytes_;

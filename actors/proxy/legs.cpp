@@ -124,7 +124,7 @@ void expire_after(const std::shared_ptr<leg_call>& call, std::chrono::millisecon
 
 leg_failure failure_of(const error& problem, const leg_call& call) {
   const auto how = call.too_late ? errc::timed_out : problem.code;
-  return {std::string(story_of(how)), how == errc::timed_out, how == errc::unreachable};
+  return {std::string(story_of(how)), how == errc::timed_out, how == errc::unreachable, how == errc::connection_lost};
 }
 
 http::task<void> give_to_client(exchange_run& run) {
@@ -218,7 +218,7 @@ http::task<void> query_bootstrap(exchange_run& run) {
     failure.why = "(its bootstrap endpoint) " + failure.why;
     co_return run.take(run.talk.on_bootstrap(attempt, failure));
   }
-  run.plan.bootstraps->put(from.address, from.engine_id, answer->body, steady::now());
+  run.plan.bootstraps->put(from.address, from.life(), answer->body, steady::now());
   run.take(run.talk.on_bootstrap(attempt, answer->body));
 }
 

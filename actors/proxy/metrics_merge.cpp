@@ -53,30 +53,41 @@ std::string shown(double value) {
 
 }  // namespace
 
-metrics_merge::family& metrics_merge::of(std::string_view sample_name) {
-  auto base = sample_name;
+/// Samples of a histogram or summary belong to the family that was announced without their suffix.
+std::string_view metrics_merge::family_name(std::string_view sample_name) const {
   for (const std::string_view suffix : {"_bucket", "_sum", "_count"}) {
-    if (!base.ends_with(suffix)) continue;
-    const auto found = families_.find(base.substr(0, base.size() - suffix.size()));
-    if (found != families_.end()) return found->second;
+    if (!sample_name.ends_with(suffix)) continue;
+    const auto base = sample_name.substr(0, sample_name.size() - suffix.size());
+    if (families_.count(base)) return base;
   }
-  return families_[std::string(base)];
+  return sample_name;
+}
+
+void metrics_merge::note_comment(std::string_view line) {
+  auto rest = line;
+  next_word(rest);
+  const auto kind = next_word(rest);
+  const auto name = next_word(rest);
+  if ((kind != "HELP" && kind != "TYPE") || name.find(':') == std::string_view::npos) return;
+  auto known = families_.find(name);
+  if (known == families_.end()) {
+    if (families_.size() >= max_series_) {
+      ++refused_;
+      return;
+    }
+    known = families_.emplace(name, family{}).first;
+  }
+  auto& comments = known->second.comments;
+  const auto mark = "# " + std::string(kind) + ' ';
+  if (comments.find(mark) == std::string::npos) comments.append(line).append("\n");
 }
 
 void metrics_merge::add(std::string_view page) {
   while (!page.empty()) {
     const auto line = page.substr(0, page.find('\n'));
     page.remove_prefix(std::min(page.size(), line.size() + 1));
-    auto rest = line;
     if (line.starts_with("#")) {
-      next_word(rest);
-      const auto kind = next_word(rest);
-      const auto name = next_word(rest);
-      if ((kind != "HELP" && kind != "TYPE") || name.find(':') == std::string_view::npos) continue;
-      if (families_.size() >= max_series_) continue;
-      auto& f = families_[std::string(name)];
-      const auto mark = "# " + std::string(kind) + ' ';
-      if (f.comments.find(mark) == std::string::npos) f.comments.append(line).append("\n");
+      note_comment(line);
       continue;
     }
     const auto name_end = line.find_first_of("{ \t");
@@ -84,20 +95,20 @@ void metrics_merge::add(std::string_view page) {
     const auto name = line.substr(0, name_end);
     const auto end = line[name_end] == '{' ? labels_end(line, name_end) : name_end;
     if (end == std::string_view::npos || name.find(':') == std::string_view::npos) continue;
-    rest = line.substr(end);
+    auto rest = line.substr(end);
     const auto value = number(next_word(rest));
     if (std::isnan(value)) continue;
-    auto& samples = of(name).samples;
-    auto at = samples.find(std::string(line.substr(0, end)));
-    if (at == samples.end()) {
-      if (series_ >= max_series_) {
-        ++refused_;
-        continue;
-      }
-      ++series_;
-      at = samples.emplace(std::string(line.substr(0, end)), series{}).first;
+    const auto sample = line.substr(0, end);
+    const auto family_of_it = family_name(name);
+    auto known = families_.find(family_of_it);
+    const bool there = known != families_.end() && known->second.samples.count(sample);
+    if (!there && (series_ >= max_series_ || (known == families_.end() && families_.size() >= max_series_))) {
+      ++refused_;
+      continue;
     }
-    auto& s = at->second;
+    if (known == families_.end()) known = families_.emplace(family_of_it, family{}).first;
+    if (!there) ++series_;
+    auto& s = known->second.samples.try_emplace(std::string(sample)).first->second;
     s.value = keeps_largest(name) && s.pages > 0 ? std::max(s.value, value) : s.value + value;
     ++s.pages;
   }

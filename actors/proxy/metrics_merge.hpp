@@ -18,7 +18,7 @@ class metrics_merge {
 
   void add(std::string_view page);
   std::string render() const;
-  /// Series left out for the bound.
+  /// Samples and families left out for the bound, which holds for series and for families.
   std::size_t refused() const { return refused_; }
 
  private:
@@ -28,9 +28,10 @@ class metrics_merge {
   };
   struct family {
     std::string comments;
-    std::map<std::string, series> samples;
+    std::map<std::string, series, std::less<>> samples;
   };
-  family& of(std::string_view sample_name);
+  std::string_view family_name(std::string_view sample_name) const;
+  void note_comment(std::string_view line);
 
   std::size_t max_series_;
   std::size_t series_ = 0;

@@ -25,7 +25,11 @@ struct engine_ref {
   std::optional<std::uint16_t> bootstrap_port;
   /// Changes when the engine is started anew, as far as it announces that.
   std::string engine_id;
+  /// When it was started, as its agent measured that.
+  std::optional<std::uint64_t> epoch = std::nullopt;
 
+  /// What is known of an engine is of one life of it.
+  std::string life() const { return epoch ? engine_id + '@' + std::to_string(*epoch) : engine_id; }
   std::string host() const { return address.substr(0, address.rfind(':')); }
   friend bool operator==(const engine_ref&, const engine_ref&) = default;
 };

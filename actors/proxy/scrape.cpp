@@ -37,6 +37,11 @@ http::task<std::string> scrape_group(hand& at) {
   for (const auto& url : urls) at.worker.spawn(scrape_one(at, url, all));
   // Each has its own deadline; this one is for an engine that sends byte by byte.
   co_await all->done.wait(std::chrono::steady_clock::now() + 2 * at.shared.how.scrape_timeout);
+  if (const auto left_out = all->pages.refused(); left_out > 0)
+    at.shared.process.metrics
+        .counter("infernex_proxy_merged_series_refused_total",
+                 "Series of engines' metrics pages left out for the bound")
+        .Increment(static_cast<double>(left_out));
   co_return all->pages.render();
 }
 

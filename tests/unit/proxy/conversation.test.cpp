@@ -20,7 +20,7 @@ const std::string recomputed_event =
     R"(data: {"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"stop","stop_reason":"recomputed"}]})"
     "\n\n";
 const std::string engine_ids = R"({"0":{"engine_id":"e"}})";
-const leg_failure broken{"broke the connection", false, false};
+const leg_failure broken{"broke the connection", false, false, true};
 const leg_failure refused{"refused the connection", false, true};
 const leg_failure slow{"did not answer in time", true, false};
 
@@ -347,7 +347,7 @@ TEST_CASE("the client leaves: both legs are broken off at every stage, and nothi
       CHECK((t.find<action::release>() != nullptr) == (pulls && stage == 2));
       CHECK_FALSE(t.find<action::choose_pair>());
       CHECK(t.it.on_client_gone().empty());
-      CHECK(t.it.on_deadline().empty());
+      CHECK(t.it.on_deadline(true).empty());
       CHECK(t.it.on_leg_failed(t.n(), leg::decode, broken).empty());
     }
   }
@@ -356,11 +356,12 @@ TEST_CASE("the client leaves: both legs are broken off at every stage, and nothi
 TEST_CASE("the deadline passes: both legs are broken off, and the client is told") {
   talk t(fb::KvProtocol::Mooncake);
   t.pair("p1", "d1", engine_ids);
-  t.wanted = t.it.on_deadline();
+  t.wanted = t.it.on_deadline(false);
   CHECK(t.cancelled(leg::prefill));
   CHECK(t.cancelled(leg::decode));
   REQUIRE(t.find<action::fail>());
   CHECK(t.find<action::fail>()->status == 504);
+  CHECK_FALSE(t.find<action::report>());
 }
 
 TEST_CASE("no pair at all is said at once") {

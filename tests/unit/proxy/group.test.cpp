@@ -28,6 +28,10 @@ struct announced {
     message.kv_transfer->protocol = fb::KvProtocol::Nixl;
     message.kv_transfer->engine_id = "e1";
   }
+  announced& began(std::uint64_t epoch) {
+    message.engine_epoch = epoch;
+    return *this;
+  }
   bool to(group& g, clock_point now) const {
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(fb::EngineAnnounce::Pack(builder, &message));
@@ -219,6 +223,40 @@ TEST_CASE("an engine that was started anew begins with a clean slate") {
   again.message.kv_transfer->engine_id = "e2";
   CHECK(again.to(g, start));
   CHECK(g.view()->pairs.empty());
+}
+
+TEST_CASE("a start is noticed by its epoch too, for not all engines announce an id; a first measurement is no start") {
+  auto g = two_by_two();
+  const auto failures = [&g] {
+    for (int i = 0; i < 3; ++i) g.on_outcome("10.0.0.1:80", "10.0.0.3:80", false, start);
+    return g.view()->pairs.size();
+  };
+  auto p = announced("p-0", "10.0.0.1:80", fb::EngineRole::Prefill);
+  CHECK(failures() == 1);
+  CHECK(p.began(7).to(g, start));
+  CHECK(g.view()->pairs.size() == 1);
+  const auto life = g.view()->find(fb::EngineRole::Prefill, "10.0.0.1:80")->engine.life();
+  CHECK_FALSE(p.to(g, start));
+  // Not measured this time.
+  p.message.engine_epoch.reset();
+  CHECK_FALSE(p.to(g, start));
+  CHECK(p.began(8).to(g, start));
+  CHECK(g.view()->pairs.empty());
+  CHECK(g.view()->find(fb::EngineRole::Prefill, "10.0.0.1:80")->engine.life() != life);
+}
+
+TEST_CASE("that nobody listens at an engine is forgotten with the next tick, or when it is announced anew") {
+  auto g = two_by_two();
+  const auto load = g.view()->find(fb::EngineRole::Decode, "10.0.0.3:80")->load;
+  load->refuses = true;
+  announced("d-0", "10.0.0.3:80", fb::EngineRole::Decode).to(g, start);
+  CHECK(load->refuses);
+  announced("d-0", "10.0.0.3:80", fb::EngineRole::Decode).began(1).to(g, start);
+  announced("d-0", "10.0.0.3:80", fb::EngineRole::Decode).began(2).to(g, start);
+  CHECK_FALSE(load->refuses);
+  load->refuses = true;
+  g.on_tick(start, true);
+  CHECK_FALSE(load->refuses);
 }
 
 TEST_CASE("the breaker's memory is bounded") {

@@ -30,3 +30,10 @@ TEST_CASE("the number of series is bounded") {
   CHECK(m.refused() == 1);
   CHECK(m.render() == "v:a{x=\"1\"} 2\nv:a{x=\"2\"} 1\n");
 }
+
+TEST_CASE("the number of families is bounded, whether samples or comments name them") {
+  metrics_merge m(2);
+  m.add("# TYPE v:a gauge\n# TYPE v:b gauge\n# TYPE v:c gauge\n# HELP v:a text\nv:d 1\nv:a 1\n");
+  CHECK(m.refused() == 2);
+  CHECK(m.render() == "# TYPE v:a gauge\n# HELP v:a text\nv:a 1\n");
+}
