@@ -118,9 +118,7 @@ http::task<void> complete(exchange call, bool chat) {
   auto& request = std::get<completion_request>(outcome);
   const response_writer writer(chat, (chat ? "chatcmpl-" : "cmpl-") + request_id(call.in, request.request_id),
                                request.model, seconds_since_1970());
-  // vLLM's name of the request inside the engine: a completion's prompts are numbered.
-  completion_call running(call.api.transfer, call.api.values, std::move(request), writer.id() + (chat ? "" : "-0"),
-                          fault);
+  completion_call running(call.api.transfer, call.api.values, std::move(request), writer.id(), fault);
   if (const auto failed = running.start()) {
     auto problem = refusal_of(*failed);
     co_await refuse(call, std::move(problem));

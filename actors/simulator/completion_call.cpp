@@ -5,7 +5,6 @@
 #include <boost/asio/redirect_error.hpp>
 
 #include "actors/simulator/kv_give.hpp"
-#include "actors/simulator/kv_take.hpp"
 
 namespace infernex::simulator {
 
@@ -29,7 +28,7 @@ completion_call::~completion_call() { cancel(); }
 
 std::optional<error> completion_call::start() {
   if (takes()) return std::nullopt;
-  return begin(0);
+  return begin(std::vector<kv_taken>(request_.prompts.size()));
 }
 
 http::task<void> completion_call::arrive() {
@@ -40,18 +39,20 @@ http::task<void> completion_call::arrive() {
     co_return;
   }
   if (!takes()) co_return;
-  const auto taken = co_await take_kv(transfer_, kv_, request_.transfer, id_, request_.prompts[0], request_.cache_salt);
-  if (cancelled_) {
-    if (taken) engine_.release(taken->held);
-    co_return;
+  std::vector<kv_wanted> wanted;
+  for (std::size_t p = 0; p < request_.prompts.size(); ++p)
+    wanted.push_back({transfer_of(p), name_of(p), request_.prompts[p]});
+  const auto taken = co_await take_all_kv(transfer_, kv_, std::move(wanted), request_.cache_salt);
+  if (taken) {
+    for (const auto& one : *taken) kv_held_.push_back(one.held);
   }
+  if (cancelled_) co_return release_kv();
   if (!taken) {
     // vLLM's words of a request whose KV could not be loaded.
     failure_ = refusal{500, "Internal server error: the KV transfer failed: " + render(taken.failure()), {}};
     co_return;
   }
-  kv_held_ = taken->held;
-  if (const auto failed = begin(taken->tokens)) {
+  if (const auto failed = begin(*taken)) {
     release_kv();
     failure_ = refusal_of(*failed);
   }
@@ -59,16 +60,28 @@ http::task<void> completion_call::arrive() {
 
 http::task<void> completion_call::hand_over() {
   if (!gives()) co_return;
-  const auto tokens = static_cast<std::uint32_t>(request_.prompts[0].size());
-  const auto failed = co_await hand_over_kv(transfer_, kv_, request_.transfer, tokens, arrived_);
-  if (failed.code != errc::none) failure_ = refusal{500, "The KV could not be handed over: " + render(failed), {}};
+  // All of them, though one fails: each ends its lease.
+  for (std::size_t p = 0; p < request_.prompts.size() && transfers(p); ++p) {
+    const auto tokens = static_cast<std::uint32_t>(request_.prompts[p].size());
+    const auto failed = co_await hand_over_kv(transfer_, kv_, transfer_of(p), tokens, arrived_);
+    if (failed.code != errc::none) failure_ = refusal{500, "The KV could not be handed over: " + render(failed), {}};
+  }
+}
+
+std::string completion_call::name_of(std::size_t prompt) const {
+  return request_.chat ? id_ : id_ + '-' + std::to_string(prompt);
+}
+
+void completion_call::release_kv(std::size_t prompt) {
+  if (prompt >= kv_held_.size()) return;
+  if (const auto held = std::exchange(kv_held_[prompt], 0); held != 0) engine_.release(held);
 }
 
 void completion_call::release_kv() {
-  if (kv_held_ != 0) engine_.release(std::exchange(kv_held_, 0));
+  for (std::size_t p = 0; p < kv_held_.size(); ++p) release_kv(p);
 }
 
-std::optional<error> completion_call::begin(std::uint32_t remote_tokens) {
+std::optional<error> completion_call::begin(const std::vector<kv_taken>& taken) {
   std::vector<sequence_request> sequences;
   for (std::size_t p = 0; p < request_.prompts.size(); ++p) {
     for (std::uint32_t i = 0; i < request_.n; ++i) {
@@ -85,8 +98,8 @@ std::optional<error> completion_call::begin(std::uint32_t remote_tokens) {
                            .ignore_eos = request_.ignore_eos,
                            .salt = request_.cache_salt,
                            .source = std::move(source),
-                           .hold = gives() && i == 0,
-                           .remote_tokens = remote_tokens});
+                           .hold = gives() && transfers(p) && i == 0,
+                           .remote_tokens = taken[p].tokens});
       answer_state state{choice({request_.stops, request_.keep_stop, request_.min_tokens}), {}, 0, false, false};
       if (request_.echo) state.unwritten.text = request_.echo_texts[p];
       answers_.push_back(std::move(state));
@@ -128,15 +141,18 @@ void completion_call::give_back(answer_state& one) {
 }
 
 void completion_call::on_recomputed(sequence_id id) {
-  release_kv();
+  release_kv((id - first_id_) / request_.n);
   give_back(answers_.at(id - first_id_));
 }
 
 std::optional<finish_reason> completion_call::on_token(const token_output& output) {
-  release_kv();
-  auto& one = answers_.at(output.id - first_id_);
+  const auto index = output.id - first_id_;
+  const auto prompt = index / request_.n;
+  release_kv(prompt);
+  auto& one = answers_.at(index);
+  const bool offers = output.finish == finish_reason::length && gives() && transfers(prompt) && index % request_.n == 0;
   if (fault_ && output.id == first_id_ && one.text.tokens() >= fault_->after_tokens) {
-    if (output.finish == finish_reason::length && gives()) engine_.release(output.id);
+    if (offers) engine_.release(output.id);
     if (fault_->kind == fault_kind::recomputed) {
       give_back(one);
     } else {
@@ -154,10 +170,10 @@ std::optional<finish_reason> completion_call::on_token(const token_output& outpu
     one.ended = true;
     --running_;
   }
-  if (output.finish == finish_reason::length && gives() && output.id == first_id_) {
+  if (offers) {
     if (delta.finish == finish_reason::length) {
-      const auto tokens = static_cast<std::uint32_t>(request_.prompts[0].size());
-      kv_transfer_params_ = transfer_.offer(request_.transfer, id_, output.id, tokens, output.token);
+      const auto tokens = static_cast<std::uint32_t>(request_.prompts[prompt].size());
+      kv_transfer_params_ = transfer_.offer(transfer_of(prompt), name_of(prompt), output.id, tokens, output.token);
     } else {
       engine_.release(output.id);  // a stop string has ended it
     }

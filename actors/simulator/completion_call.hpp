@@ -5,6 +5,7 @@
 
 #include "actors/runtime/http/server.hpp"
 #include "actors/simulator/engine_loop.hpp"
+#include "actors/simulator/kv_take.hpp"
 #include "actors/simulator/kv_transfer.hpp"
 #include "actors/simulator/openai_request.hpp"
 #include "actors/simulator/openai_response.hpp"
@@ -16,7 +17,7 @@ namespace infernex::simulator {
 /// the engine never waits and memory is bounded by max_tokens. Destroying it aborts what still runs.
 class completion_call final : public token_sink {
  public:
-  /// `id`: what the engine knows the request by. `fault`: what is to go wrong with it.
+  /// `id`: of the answer; what the engine knows the request by follows from it. `fault`: what is to go wrong with it.
   completion_call(kv_transfer& transfer, const settings& values, completion_request request, std::string id,
                   std::optional<fault_rule> fault);
   ~completion_call() override;
@@ -65,8 +66,16 @@ class completion_call final : public token_sink {
 
   bool takes() const { return request_.transfer.what == kv_transfer_request::part::take; }
   bool gives() const { return request_.transfer.what == kv_transfer_request::part::give; }
-  std::optional<error> begin(std::uint32_t remote_tokens);
+  /// `taken`: one a prompt.
+  std::optional<error> begin(const std::vector<kv_taken>& taken);
+  /// vLLM's name of a prompt inside the engine: a completion's prompts are numbered.
+  std::string name_of(std::size_t prompt) const;
+  const kv_transfer_request& transfer_of(std::size_t prompt) const {
+    return prompt == 0 || request_.more_transfers.empty() ? request_.transfer : request_.more_transfers[prompt - 1];
+  }
+  bool transfers(std::size_t prompt) const { return prompt == 0 || !request_.more_transfers.empty(); }
   void give_back(answer_state& one);
+  void release_kv(std::size_t prompt);
   void release_kv();
   void tell();
 
@@ -77,8 +86,8 @@ class completion_call final : public token_sink {
   transfer_call kv_;
   std::optional<fault_rule> fault_;
   const kv_transfer::clock::time_point arrived_ = kv_transfer::clock::now();
-  /// Blocks that came from elsewhere, until the first token.
-  sequence_id kv_held_ = 0;
+  /// Blocks that came from elsewhere, one a prompt, until its first token.
+  std::vector<sequence_id> kv_held_;
   boost::json::value kv_transfer_params_;
   std::optional<refusal> failure_;
   bool doomed_ = false;

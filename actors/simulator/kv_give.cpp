@@ -81,10 +81,8 @@ http::task<void> serve_pull(kv_transfer& transfer, const kv_pull& asked, http::r
 }
 
 http::task<void> take_push(kv_transfer& transfer, const kv_pull& pushed, http::responder& out) {
-  const auto waits = transfer.pushes().find(pushed.key);
-  const bool known = pushed.engine_id == transfer.here().engine_id && waits != transfer.pushes().end();
+  const bool known = pushed.engine_id == transfer.here().engine_id && transfer.pushes().tell(pushed.key, true);
   if (!known) co_return co_await refuse(out, 404, "Nobody waits for " + pushed.key + ".");
-  waits->second = true;
   transfer.changed();
   co_await out.send(200, json_type, "{}");
 }

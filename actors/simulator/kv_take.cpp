@@ -1,5 +1,6 @@
 #include "actors/simulator/kv_take.hpp"
 
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -164,6 +165,62 @@ http::task<result<kv_taken>> take_kv(kv_transfer& transfer, transfer_call& call,
   taken.held = memory.keep();
   taken.tokens = (blocks - cached) * engine.block_size;
   co_return taken;
+}
+
+namespace {
+
+/// Shared by the request and the waits for its prompts, which may outlive it by a moment.
+struct kv_gathering {
+  std::deque<transfer_call> calls;
+  std::vector<kv_taken> taken;
+  std::size_t left = 0;
+  error failed;
+  bool abandoned = false;
+};
+
+http::task<void> take_one(kv_transfer& transfer, std::shared_ptr<kv_gathering> into, std::size_t which, kv_wanted what,
+                          std::string salt) {
+  const auto taken = co_await take_kv(transfer, into->calls[which], what.from, what.request_id, std::move(what.prompt),
+                                      std::move(salt));
+  --into->left;
+  if (!taken) {
+    if (into->failed.code == errc::none) into->failed = taken.failure();
+  } else if (into->abandoned) {
+    transfer.loop().release(taken->held);
+  } else {
+    into->taken[which] = *taken;
+  }
+  transfer.changed();
+}
+
+}  // namespace
+
+http::task<result<std::vector<kv_taken>>> take_all_kv(kv_transfer& transfer, transfer_call& call,
+                                                      std::vector<kv_wanted> wanted, std::string salt) {
+  if (wanted.size() == 1) {
+    auto& only = wanted.front();
+    const auto taken = co_await take_kv(transfer, call, only.from, only.request_id, std::move(only.prompt), salt);
+    if (!taken) co_return taken.failure();
+    co_return std::vector<kv_taken>(1, *taken);
+  }
+  const auto all = std::make_shared<kv_gathering>();
+  all->taken.resize(wanted.size());
+  all->left = wanted.size();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    all->calls.emplace_back(transfer.on().context());
+    transfer.on().spawn(take_one(transfer, all, i, std::move(wanted[i]), salt));
+  }
+  bool here = !call.cancelled();
+  while (here && all->left > 0 && all->failed.code == errc::none)
+    here = co_await transfer.wait(call, clock::time_point::max());
+  if (here && all->failed.code == errc::none) co_return std::move(all->taken);
+  all->abandoned = true;
+  for (auto& one : all->calls) one.cancel();
+  for (const auto& one : all->taken) {
+    if (one.held != 0) transfer.loop().release(one.held);
+  }
+  if (!here) co_return error{errc::cancelled, "the client left"};
+  co_return all->failed;
 }
 
 }  // namespace infernex::simulator

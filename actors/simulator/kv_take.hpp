@@ -18,4 +18,16 @@ struct kv_taken {
 http::task<result<kv_taken>> take_kv(kv_transfer& transfer, transfer_call& call, const kv_transfer_request& from,
                                      std::string request_id, std::vector<token_id> prompt, std::string salt);
 
+/// One prompt of a request, and what the engine knows it by.
+struct kv_wanted {
+  kv_transfer_request from;
+  std::string request_id;
+  std::vector<token_id> prompt;
+};
+
+/// The same for all prompts of a request, at once: a proxy asks for their prefill when it has heard of all of them. All
+/// or none.
+http::task<result<std::vector<kv_taken>>> take_all_kv(kv_transfer& transfer, transfer_call& call,
+                                                      std::vector<kv_wanted> wanted, std::string salt);
+
 }  // namespace infernex::simulator

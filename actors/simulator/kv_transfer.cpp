@@ -1,10 +1,20 @@
 #include "actors/simulator/kv_transfer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/redirect_error.hpp>
 
 namespace infernex::simulator {
+
+bool awaited_book::tell(std::string_view key, bool come) {
+  // Those of one key are in the order in which they came.
+  const auto [first, last] = waiting_.equal_range(key);
+  const auto next = std::find_if(first, last, [](const auto& entry) { return !entry.second; });
+  if (next == last) return false;
+  next->second = come;
+  return true;
+}
 
 void transfer_call::cancel() {
   if (std::exchange(cancelled_, true)) return;
@@ -85,7 +95,7 @@ boost::json::value kv_transfer::offer(const kv_transfer_request& asked, const st
 void kv_transfer::end_lease(std::string_view key, bool read) {
   const auto ended = leases_.end(key);
   if (!ended) return;
-  if (const auto reader = readers_.find(std::string(key)); reader != readers_.end()) reader->second = read;
+  readers_.tell(key, read);
   loop_.release(ended->held);
   changed();
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <boost/json/value.hpp>
@@ -40,6 +40,33 @@ class transfer_call {
   bool cancelled_ = false;
 };
 
+/// Who waits for word of a transfer, by its key. Two may wait under one key: a client can send one X-Request-Id twice.
+class awaited_book {
+ public:
+  /// Tells the one who has waited longest without word: `come`, or (false) that it was given up. False: nobody waits.
+  bool tell(std::string_view key, bool come);
+
+ private:
+  friend class awaited_entry;
+  using entries = std::multimap<std::string, std::optional<bool>, std::less<>>;
+  entries waiting_;
+};
+
+/// Somebody's wait, as long as its coroutine lives.
+class awaited_entry {
+ public:
+  awaited_entry(awaited_book& in, std::string key)
+      : in_(in), mine_(in_.waiting_.emplace(std::move(key), std::nullopt)) {}
+  awaited_entry(const awaited_entry&) = delete;
+  awaited_entry& operator=(const awaited_entry&) = delete;
+  ~awaited_entry() { in_.waiting_.erase(mine_); }
+  const std::optional<bool>& come() const { return mine_->second; }
+
+ private:
+  awaited_book& in_;
+  awaited_book::entries::iterator mine_;
+};
+
 /// One engine's part in transfers: what it holds for others, who waits for what. kv_give and kv_take are the two sides'
 /// courses over it. On the engine's I/O thread.
 class kv_transfer {
@@ -69,11 +96,9 @@ class kv_transfer {
   /// Ends a lease and frees its blocks; `read` for whoever waits for that.
   void end_lease(std::string_view key, bool read);
 
-  /// A decode request that waits for its KV to be pushed, and a prefill request that waits until it has been read, by
-  /// key; the flag is set once it is (false: it was given up).
-  using awaited = std::unordered_map<std::string, std::optional<bool>>;
-  awaited& pushes() { return pushes_; }
-  awaited& readers() { return readers_; }
+  /// Decode requests that wait for their KV to be pushed, and prefill requests that wait until it has been read.
+  awaited_book& pushes() { return pushes_; }
+  awaited_book& readers() { return readers_; }
 
   /// Decode requests that wait for memory or KV.
   std::uint32_t taking() const { return taking_; }
@@ -93,25 +118,11 @@ class kv_transfer {
   kv_link link_;
   kv_lease_book leases_;
   std::uint64_t offers_ = 0;
-  awaited pushes_;
-  awaited readers_;
+  awaited_book pushes_;
+  awaited_book readers_;
   std::vector<transfer_call*> waiting_;
   std::uint32_t taking_ = 0;
   std::optional<steady_timer> expiry_;
-};
-
-/// An entry of pushes() or readers() that lives as long as its coroutine.
-class awaited_entry {
- public:
-  awaited_entry(kv_transfer::awaited& in, std::string key) : in_(in), key_(std::move(key)) { in_[key_] = std::nullopt; }
-  awaited_entry(const awaited_entry&) = delete;
-  awaited_entry& operator=(const awaited_entry&) = delete;
-  ~awaited_entry() { in_.erase(key_); }
-  const std::optional<bool>& come() const { return in_.at(key_); }
-
- private:
-  kv_transfer::awaited& in_;
-  std::string key_;
 };
 
 }  // namespace infernex::simulator

@@ -80,11 +80,13 @@ void resolve_max_tokens(json_fields& fields, const settings& engine, std::option
 
 /// A prefill for SGLang is sent the client's own body.
 void read_transfer(json_fields& fields, const json::object& body, const settings& engine, completion_request& request) {
-  auto outcome = parse_transfer(body, engine.kv_transfer);
+  auto outcome = parse_transfers(body, engine.kv_transfer, request.prompts.size());
   if (const auto* problem = std::get_if<refusal>(&outcome))
     return fields.refuse(problem->param, problem->message, problem->status);
-  if (request.prompts.size() != 1) return;
-  request.transfer = std::get<kv_transfer_request>(std::move(outcome));
+  auto& each = std::get<std::vector<kv_transfer_request>>(outcome);
+  if (each.empty()) return;
+  request.transfer = std::move(each.front());
+  request.more_transfers.assign(std::make_move_iterator(each.begin() + 1), std::make_move_iterator(each.end()));
   const bool gives = request.transfer.what == kv_transfer_request::part::give;
   if (!gives || !request.transfer.awaited) return;
   if (engine.kv_transfer.protocol == transfer_protocol::sglang) request.max_tokens.assign(1, 1);

@@ -53,8 +53,10 @@ struct completion_request {
   std::string cache_salt;
   /// `request_id` of the body; a header overrides it.
   std::string request_id;
-  /// Not for requests with several prompts.
+  /// Of the first prompt.
   kv_transfer_request transfer;
+  /// Of those behind it; only the layer-wise protocol has any, the others leave such requests alone.
+  std::vector<kv_transfer_request> more_transfers;
 };
 
 /// Longest stop list and most answers of one request: over it, 400.

@@ -114,6 +114,32 @@ TEST_CASE("parameters of another role or connector are left alone; wrong ones ar
                 speaking(transfer_protocol::mooncake)) == "remote_bootstrap_addr");
 }
 
+TEST_CASE("several prompts: layer-wise has a transfer for each, by the number in the name; the others have none") {
+  const auto layerwise = speaking(transfer_protocol::ascend_layerwise);
+  const auto all = [](const std::string& params, const kv_transfer_settings& of) {
+    return parse_transfers(json::parse("{\"kv_transfer_params\":" + params + "}").as_object(), of, 2);
+  };
+  const auto child = [](const std::string& name) {
+    return metaserver_request(here, name, std::vector<std::uint32_t>{3}, 16, 0);
+  };
+  const auto batch = [&](const std::string& children) {
+    return child("cmpl-x-0").insert(1, "\"batch_kv_transfer_params\":" + children + ",");
+  };
+  const auto given =
+      all(batch("{\"cmpl-x-1\":" + child("cmpl-x-1") + ",\"cmpl-x-0\":" + child("cmpl-x-0") + "}"), layerwise);
+  const auto& each = std::get<std::vector<kv_transfer_request>>(given);
+  REQUIRE(each.size() == 2);
+  CHECK(each[0].key == "cmpl-x-0");
+  CHECK(each[1].key == "cmpl-x-1");
+  CHECK(each[1].what == part::give);
+  for (const auto* wrong : {"7", "{}", "{\"cmpl-x-0\":{}}"})
+    CHECK(std::holds_alternative<refusal>(all(batch(wrong), layerwise)));
+  const auto taken = all(R"({"do_remote_prefill":true,"metaserver":"http://m"})", layerwise);
+  CHECK(std::get<std::vector<kv_transfer_request>>(taken).size() == 2);
+  const auto none = all(R"({"do_remote_decode":true})", speaking(transfer_protocol::nixl));
+  CHECK(std::get<std::vector<kv_transfer_request>>(none).empty());
+}
+
 TEST_CASE("a pull between engines is read as it was written") {
   const auto outcome = parse_pull(render(kv_pull{"key", "engine", {1, 2}, 3, 400}));
   REQUIRE(std::holds_alternative<kv_pull>(outcome));
