@@ -93,12 +93,12 @@ unsigned status_of(errc code) {
 
 http::task<void> serve_models(hand& at, http::request& in, http::responder& out) {
   const auto view = at.view();
-  // For all of it: a client waits no longer for many engines that hang than for one.
+  // For all of it: a client waits no longer for many engines that hang than for two.
   const auto call = std::make_shared<leg_call>(at.worker);
-  expire_after(call, at.shared.how.probe_timeout);
+  expire_after(call, 2 * at.shared.how.probe_timeout);
   http::call_options options;
   options.connect_timeout = at.shared.how.exchange.connect_timeout;
-  options.response_timeout = options.idle_timeout = at.shared.how.probe_timeout / 2;
+  options.response_timeout = options.idle_timeout = at.shared.how.probe_timeout;
   options.cancel = &call->cancel;
   const http::outgoing what{"GET", in.target, {}, {}};
   for (const auto& m : view->members) {

@@ -135,7 +135,7 @@ class conversation {
   std::uint32_t migrations() const { return migrations_; }
   std::uint32_t recomputes() const { return recomputes_; }
   bool prefilled_locally() const { return local_; }
-  /// What failed, in order: `prefill 10.0.0.1:8000 answered 500; …`.
+  /// What failed, in order: `prefill 10.0.0.1:8000 answered 500; …`. Bounded.
   const std::string& story() const { return story_; }
 
  private:
@@ -177,7 +177,6 @@ class conversation {
   action::choose_pair wish_;
   std::uint32_t attempts_ = 0;
   std::uint32_t prefill_failures_ = 0;
-  std::uint32_t refusals_ = 0;
   /// Tokens of the answer before this attempt.
   std::uint64_t tokens_before_ = 0;
   /// Engines that nobody listened at, or that broke the connection.

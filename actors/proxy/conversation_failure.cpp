@@ -7,7 +7,8 @@
 namespace infernex::proxy {
 namespace {
 
-constexpr std::uint32_t most_refusals = 16;
+/// While a request waits for a pair, many may fail.
+constexpr std::size_t longest_story = 1'000;
 
 void add_once(std::vector<std::string>& to, const std::string& what) {
   if (std::find(to.begin(), to.end(), what) == to.end()) to.push_back(what);
@@ -35,8 +36,11 @@ void conversation::let_go(actions& out) {
 
 void conversation::let_down(leg which, const leg_failure& how, actions& out) {
   const auto& failed = engine(which);
-  if (!story_.empty()) story_ += "; ";
-  story_ += (which == leg::prefill ? "prefill " : "decode ") + failed.address + ' ' + how.why;
+  if (story_.size() < longest_story) {
+    if (!story_.empty()) story_ += "; ";
+    story_ += (which == leg::prefill ? "prefill " : "decode ") + failed.address + ' ' + how.why;
+    if (story_.size() >= longest_story) story_ += "; and so on";
+  }
   last_timed_out_ = how.timed_out;
   if (how.refused || how.broke) add_once(gone_, failed.address);
   out.emplace_back(action::report{at_.pair, false, which, how.refused});
@@ -68,9 +72,8 @@ actions conversation::another(leg failed, const leg_failure& how) {
   out.emplace_back(action::cancel{failed});
   let_down(failed, how, out);
   end_attempt(out);
-  // Where nobody listened nothing was lost but a moment. Bounded, for a group may be large.
-  const bool counts = !how.refused || ++refusals_ > most_refusals;
-  if (!counts && attempts_ > 0) --attempts_;
+  // Where nobody listened nothing was lost but a moment. Each engine once, until the request waits for a pair.
+  if (how.refused && attempts_ > 0) --attempts_;
   if (answer_.begun()) {
     if (!answer_.obstacle().empty())
       return fail(502, "engines_failed", failure_text() + ", and " + std::string(answer_.obstacle()), std::move(out));

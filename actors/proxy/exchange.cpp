@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 7> not_to_engine = {
     "x-prefiller-host-port", "x-decoder-host-port"};
 
 /// While there is no pair.
-constexpr std::chrono::milliseconds look_again{50};
+constexpr std::chrono::milliseconds look_again{100};
 
 std::uint64_t random_bits() {
   thread_local std::mt19937_64 generator{(std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()};

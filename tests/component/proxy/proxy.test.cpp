@@ -1,5 +1,7 @@
 // The proxy over real sockets: engines that are refused, hang, die, give back; clients that leave.
 
+#include <future>
+
 #include <doctest/doctest.h>
 
 #include "messages/view.hpp"
@@ -165,6 +167,21 @@ TEST_CASE("requests that are no good, or for engines that are none of ours, are 
   CHECK(f.metric("infernex_proxy_requests_total{outcome=\"refused\"}") == 3);
 }
 
+TEST_CASE("a request without a pair waits for an engine that comes back") {
+  proxy::settings how;
+  how.exchange.pair_wait = 20s;
+  proxy_fixture f(fb::KvProtocol::Nixl, how);
+  const auto order = [&f](int i) { return R"({"type":"decode","instances":[")" + f.decode[i]->address() + "\"]}"; };
+  for (int i = 0; i < 2; ++i) REQUIRE(f.call("POST", "/instances/remove", order(i)).status == 200);
+  REQUIRE(eventually([&] { return f.metric("infernex_proxy_ready_engines{role=\"decode\"}") == 0; }));
+  auto answer = std::async(std::launch::async,
+                           [&f] { return f.call("POST", "/v1/chat/completions", proxy_fixture::body(true)); });
+  CHECK(eventually([&] { return f.metric("infernex_proxy_in_flight_requests") == 1; }));
+  CHECK(f.call("POST", "/instances/add", order(1)).status == 200);
+  CHECK(text_of_stream(answer.get().body) == "one two three four ");
+  CHECK(f.decode[1]->asked == 1);
+}
+
 TEST_CASE("operators: health, metrics, adding and removing, and the state on the bus") {
   proxy_fixture f(fb::KvProtocol::Nixl);
   CHECK(f.call("GET", "/healthcheck").body == R"({"status":"ok","prefill_instances":2,"decode_instances":2})");
@@ -193,10 +210,17 @@ TEST_CASE("operators: health, metrics, adding and removing, and the state on the
   CHECK(f.call("POST", "/instances/add", order).status == 200);
   CHECK(eventually([&] { return decodes_ready() == 3; }));
   CHECK(f.call("POST", "/instances/remove", order).status == 200);
-  CHECK(eventually([&] {
+  const auto as_before = [&] {
     return f.call("GET", "/healthcheck").body == R"({"status":"ok","prefill_instances":2,"decode_instances":2})";
-  }));
+  };
+  CHECK(eventually(as_before));
   CHECK(f.call("POST", "/instances/remove", order).status == 404);
+  // A single one may be written as it is, and as a URL.
+  const auto plain = R"({"type":"decode","instances":"http://)" + more.address() + "/\"}";
+  CHECK(f.call("POST", "/instances/add", plain).status == 200);
+  CHECK(f.call("POST", "/instances/remove", plain).status == 200);
+  CHECK(eventually(as_before));
+  CHECK(f.call("POST", "/instances/add", R"({"type":"decode","instances":"nowhere"})").status == 400);
 
   fb::PdControlT drain;
   drain.group = "g";

@@ -107,7 +107,7 @@ TEST_CASE("an engine that nobody listens at costs no attempt, and is told of as 
   how.max_attempts = 1;
   how.local_prefill = false;
   begun t(fb::KvProtocol::Nixl, true, how);
-  for (int i = 2; i < 18; ++i) {
+  for (int i = 2; i < 8; ++i) {
     t.prefilled();
     const auto wanted = t.failed(leg::decode, nobody_there);
     REQUIRE(first_of<action::report>(wanted));
@@ -116,9 +116,21 @@ TEST_CASE("an engine that nobody listens at costs no attempt, and is told of as 
     CHECK(first_of<action::choose_pair>(wanted)->avoid_decodes.size() == static_cast<std::size_t>(i - 1));
     t.pair("p1", "d" + std::to_string(i));
   }
-  // But not for ever.
+  // However often: the story stays short.
+  while (t.it.story().size() < 1'000) {
+    t.prefilled();
+    t.failed(leg::decode, nobody_there);
+    t.pair("p1", "d1");
+  }
+  const auto told = t.it.story();
+  CHECK(told.ends_with("; and so on"));
   t.prefilled();
-  CHECK(first_of<action::fail>(t.failed(leg::decode, nobody_there)));
+  t.failed(leg::decode, nobody_there);
+  t.pair("p1", "d1");
+  CHECK(t.it.story() == told);
+  // Who got the request does.
+  t.prefilled();
+  CHECK(first_of<action::fail>(t.failed(leg::decode, gone_away)));
 }
 
 TEST_CASE("no pair is left: engines that have gone may come back, while there is time; those that are slow may not") {
