@@ -69,15 +69,16 @@ void expect_calls(exchange_run& run, const std::string& id, unsigned attempt) {
 http::task<void> find_pair(exchange_run& run, const action::choose_pair& wish) {
   unregister(run);
   run.charge = {};
-  if (wish.wait) co_await run.wake.wait(steady::now() + look_again);
+  if (wish.wait) {
+    const auto since = steady::now();
+    co_await run.wake.wait(since + look_again);
+    run.waited_for_pair += steady::now() - since;
+  }
   if (run.talk.over()) co_return;
   auto chosen = co_await run.plan.pairs->choose(wish);
   if (run.talk.over()) co_return;
-  if (const auto* none = std::get_if<no_pair>(&chosen)) {
-    const auto now = steady::now();
-    if (!run.without_pair) run.without_pair = now;
-    co_return run.take(run.talk.on_no_pair(none->reason, now - *run.without_pair < run.plan.how->pair_wait));
-  }
+  if (const auto* none = std::get_if<no_pair>(&chosen))
+    co_return run.take(run.talk.on_no_pair(none->reason, run.waited_for_pair < run.plan.how->pair_wait));
   auto& to = std::get<chosen_pair>(chosen);
   run.charge = std::move(to.charge);
   auto by = to.pair.prefill ? make_protocol(to.protocol) : nullptr;

@@ -33,8 +33,7 @@ struct exchange_run : std::enable_shared_from_this<exchange_run> {
   steady::time_point received_at;
   /// When the present attempt began.
   std::optional<steady::time_point> pair_since;
-  /// When there was no pair for it for the first time.
-  std::optional<steady::time_point> without_pair;
+  steady::duration waited_for_pair{0};
 
   /// What only the client's coroutine can do, in order.
   std::deque<action_of_conversation> waiting;
