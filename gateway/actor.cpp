@@ -17,6 +17,7 @@ struct gateway_state {
   /// When the next regular tick is due, and whether an earlier one is under way for fresh totals.
   clock_point next_heartbeat;
   bool report_soon = false;
+  bool bus_is_there = false;
   std::vector<subscription> subscriptions;
   std::shared_ptr<void> connection_watch;
 };
@@ -89,6 +90,7 @@ void on_tick(gateway_pointer self) {
   tell(s.facts->fleet.on_tick(now));
   if (s.facts->routers.expire(now)) show_routers(*s.facts);
   if (s.facts->pd_groups.expire(now)) show_proxies(*s.facts);
+  if (s.facts->pairs) s.facts->pairs->on_tick(now, s.bus_is_there);
   call_waiting(*s.facts, std::chrono::steady_clock::now());
   s.metrics->show(*s.facts);
   s.next_heartbeat = now + heartbeat;
@@ -116,6 +118,8 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
         auto& f = *self->state.facts;
+        // Before a request can be routed to the engine.
+        if (f.pairs) f.pairs->on_announce(*m.message, m.received_at);
         tell(f.fleet.on_announce(*m.message, m.received_at));
         tend_predictions(f, m.received_at);
       },
@@ -146,6 +150,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
       [self](life_waiting) { on_events(self); },
       [self](const bus_changed& change) {
         auto& f = *self->state.facts;
+        self->state.bus_is_there = change.connected;
         f.fleet.on_bus(change.connected, self->clock().now());
         if (change.connected) ask_announcements(*self->state.messages, f.requests.source(), f.requests.epoch());
       },

@@ -8,6 +8,7 @@
 #include "actors/router/prediction_book.hpp"
 #include "actors/runtime/role.hpp"
 #include "gateway/life_inbox.hpp"
+#include "gateway/pair_exchange.hpp"
 #include "gateway/parity.hpp"
 #include "gateway/presence_list.hpp"
 #include "gateway/settings.hpp"
@@ -38,6 +39,8 @@ struct gateway_facts {
   /// PD groups' proxies, and their URLs by group.
   presence_list pd_groups;
   published<pd_proxies> proxies;
+  /// `pd: embedded`: null otherwise.
+  std::shared_ptr<pair_exchanges> pairs;
   /// Of decisions taken here (`router: embedded`).
   router::prediction_index predicted;
   router::prediction_book routed;

@@ -63,6 +63,12 @@ http::task<void> admin(hand& at, http::request& in, http::responder& out) {
   co_await http::answer_admin(at.shared.process.metrics, is_ready, in, out);
 }
 
+http::task<void> metaserver(hand& at, http::request& in, http::responder& out) {
+  if (const auto& pairs = at.shared.facts->pairs) co_return co_await pairs->serve_metaserver(at.worker, in, out);
+  const auto nothing = unknown_path(in.method, in.path);
+  co_await send_answer(out, nothing);
+}
+
 http::task<void> refuse(http::responder& out, answer what, http::fields extra) {
   co_await send_answer(out, what, std::move(extra));
 }
@@ -75,10 +81,11 @@ struct endpoint_entry {
 };
 
 /// The last two are hermes-router's: the spelling its document of v25.09 has, and the right one.
-constexpr std::array<endpoint_entry, 8> entries = {{
+constexpr std::array<endpoint_entry, 9> entries = {{
     {"POST", "/v1/chat/completions", chat},
     {"POST", "/v1/completions", completions},
     {"GET", "/v1/models", models},
+    {"POST", "/v1/metaserver", metaserver},
     {"", "/healthz", admin},
     {"", "/readyz", admin},
     {"", "/metrics", admin},

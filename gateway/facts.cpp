@@ -12,9 +12,7 @@ void take_events(gateway_facts& facts, clock_point now) {
   facts.requests.apply(events, now);
   for (auto& r : events.routed) facts.routed.routed(r.request_id, r.model, r.mode, r.instance, std::move(r.keys), now);
   for (const auto& f : events.finished) {
-    // The record names the engine that answered; a pair's prompt was computed by the other one.
-    if (!f.met_at_prefill)
-      facts.routed.finished(f.record.request_id, router::computed_by(f.record.instance, f.record.status), now);
+    facts.routed.finished(f.record.request_id, router::computed_by(f.computed_at, f.record.status), now);
     facts.cached_tokens.note(f);
     const auto answered = router::speed_result_of(f.record);
     if (!answered) continue;

@@ -6,6 +6,7 @@
 
 #include "actors/router/picker_config.hpp"
 #include "actors/runtime/config_watch.hpp"
+#include "actors/runtime/http/own_url.hpp"
 #include "actors/runtime/log.hpp"
 #include "gateway/endpoints.hpp"
 #include "gateway/route_by_bus.hpp"
@@ -21,13 +22,15 @@ settings with_threads(settings how) {
 
 class running_gateway final : public gateway_role {
  public:
-  running_gateway(const runtime& process, const settings& how, const std::shared_ptr<indexer::index_set>& index)
+  running_gateway(const runtime& process, const settings& how, const std::shared_ptr<indexer::index_set>& index,
+                  std::shared_ptr<pair_exchanges> pairs)
       : shared_{with_threads(how), process, nullptr, {}, "gateway/" + process.process, {}, {}, {}, {}},
         threads_(std::make_unique<http::io_threads>(shared_.how.threads)) {
     const bool decides = how.router == router_mode::embedded;
     const auto policy = decides ? router::spec_of(how.policy) : router::scheduler_spec{};
     publish_headers(decides ? &policy : nullptr);
     shared_.facts = std::make_shared<gateway_facts>(how, process.metrics, shared_.source, process.epoch);
+    shared_.facts->pairs = std::move(pairs);
     for (unsigned i = 0; i < threads_->size(); ++i) {
       auto& worker = threads_->at(i);
       auto route = how.router == router_mode::embedded ? make_route_embedded(shared_, worker, index)
@@ -64,6 +67,9 @@ class running_gateway final : public gateway_role {
         });
     if (!listening) return listening.failure();
     server_ = *std::move(listening);
+    if (const auto& pairs = shared_.facts->pairs)
+      pairs->reached_at(shared_.how.url.empty() ? http::own_url(shared_.how.address, server_->port())
+                                                : shared_.how.url);
     log::info("gateway listens", {{"address", shared_.how.address}, {"port", server_->port()}});
     return {};
   }
@@ -113,11 +119,15 @@ class running_gateway final : public gateway_role {
 }  // namespace
 
 result<std::unique_ptr<gateway_role>> start(const runtime& process, const settings& how,
-                                            std::shared_ptr<indexer::index_set> index) {
+                                            std::shared_ptr<indexer::index_set> index,
+                                            std::shared_ptr<pair_exchanges> pairs) {
   if (how.router == router_mode::embedded && !index) {
     return error{errc::invalid_config, "router: embedded needs an indexer in the same process"};
   }
-  auto made = std::make_unique<running_gateway>(process, how, std::move(index));
+  if ((how.pd == pd_mode::embedded) != (pairs != nullptr)) {
+    return error{errc::invalid_config, "pd: embedded needs pair exchanges, and nothing else does"};
+  }
+  auto made = std::make_unique<running_gateway>(process, how, std::move(index), std::move(pairs));
   if (auto problem = made->open(); problem.code != errc::none) return problem;
   return std::unique_ptr<gateway_role>(std::move(made));
 }

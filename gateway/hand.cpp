@@ -20,6 +20,7 @@ hand::hand(gateway_shared& all, http::worker& on, std::unique_ptr<decider> decid
       keys(all.how.tokens.cache_bytes / std::max(1U, all.how.threads)),
       backoff(all.how.backoff_first, all.how.backoff_most),
       route(std::move(decides)),
+      pairs(all.facts->pairs ? all.facts->pairs->for_thread(on) : nullptr),
       topology_(all.facts->fleet.topologies()),
       headers_(all.headers),
       proxies_(all.facts->proxies),

@@ -50,6 +50,8 @@ class hand {
   token_endpoints endpoints;
   engine_backoff backoff;
   std::unique_ptr<decider> route;
+  /// `pd: embedded`; null otherwise.
+  std::unique_ptr<pair_exchange> pairs;
   /// Turn of the engines that are asked for tokens.
   std::uint64_t token_turn = 0;
 

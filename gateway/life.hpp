@@ -28,6 +28,8 @@ struct life_change {
 struct life_finish {
   std::string model;
   fb::FinishedT record;
+  /// Who computed the prompt: of a pair, the engine that prefills.
+  std::string computed_at = {};
   /// What it met at its engine when it was placed there by the attempt that answered.
   std::optional<router::speed_conditions> met;
   /// Of a pair, at its prefill engine: what the first token took is learned of that one.

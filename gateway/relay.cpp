@@ -1,6 +1,7 @@
 #include "gateway/relay.hpp"
 
 #include "gateway/headers.hpp"
+#include "gateway/pair_relay.hpp"
 #include "gateway/routing_headers.hpp"
 
 namespace infernex::gateway {
@@ -60,12 +61,6 @@ http::task<void> break_off(session& s, const error& problem) {
   s.out.abort();
 }
 
-void note_first_token(session& s, placed_request& place) {
-  place.prefilled();
-  s.ttft = std::chrono::steady_clock::now() - s.in.received_at;
-  s.at.metrics.ttft.Observe(std::chrono::duration<double>(*s.ttft).count());
-}
-
 /// Passes events on as they come: the next piece is read only when the client has taken the last.
 http::task<relayed> relay_stream(session& s, http::exchange from, const candidate& to, placed_request& place) {
   stream_scan scan;
@@ -110,12 +105,19 @@ std::string address_of(const std::string& url) {
   return parsed ? parsed->at.host + ":" + std::to_string(parsed->at.port) : std::string{};
 }
 
-/// The decode engine can do all of it, only slower.
-void give_up_pair(session& s, candidate& to, std::string_view why) {
-  s.decision +=
-      "; the proxy of PD group " + to.pd_group + ' ' + std::string(why) + ": the decode engine computes the prompt";
+/// The decode engine can do all of it, only slower. That is another attempt: what it takes says nothing of the pair,
+/// and what was expected is cached by the other engine.
+void give_up_pair(session& s, candidate& to, std::string_view who, std::string_view why) {
+  s.decision += "; " + std::string(who) + "PD group " + to.pd_group + ' ' + std::string(why) +
+                ": the decode engine computes the prompt";
   to.prefill_instance.clear();
+  to.overlap_blocks = to.predicted_blocks = 0;
+  ++s.attempt;
+  s.expected_blocks.reset();
+  s.by_prediction = false;
 }
+
+constexpr std::string_view its_proxy = "the proxy of ";
 
 destination destination_of(session& s, candidate& to) {
   if (!to.pair()) return {to.url, {}, false};
@@ -123,23 +125,40 @@ destination destination_of(session& s, candidate& to) {
     return {proxy,
             {{"x-prefiller-host-port", address_of(to.prefill_url)}, {"x-decoder-host-port", address_of(to.url)}},
             true};
-  give_up_pair(s, to, "is not on the bus");
+  give_up_pair(s, to, its_proxy, "is not on the bus");
   return {to.url, {}, false};
 }
 
 }  // namespace
 
+std::string upstream_target(const session& s, std::string_view upstream_path) {
+  std::string target(upstream_path);
+  if (const auto query = s.in.target.find('?'); query != std::string::npos) target += s.in.target.substr(query);
+  return target;
+}
+
+void note_first_token(session& s, placed_request& place) {
+  place.prefilled();
+  s.ttft = std::chrono::steady_clock::now() - s.in.received_at;
+  s.at.metrics.ttft.Observe(std::chrono::duration<double>(*s.ttft).count());
+}
+
 http::task<relayed> relay(session& s, candidate to, std::string_view upstream_path) {
+  if (to.pair() && s.at.pairs) {
+    auto at_pairs = co_await relay_pair(s, to, upstream_path);
+    if (at_pairs.unusable.empty()) co_return std::move(at_pairs.how);
+    give_up_pair(s, to, {}, at_pairs.unusable);
+  }
   const auto way = destination_of(s, to);
   const auto base = http::parse_url(way.url);
   if (!base) co_return failed("announced a URL that cannot be used");
   std::optional<placed_request> place(std::in_place, s.at, *s.model, s.where, to);
   s.instance = to.instance;
+  s.prefill_instance = to.prefill_instance;
   s.met = place->met();
   s.met_at_prefill = place->met_at_prefill();
 
-  std::string target = base->path + std::string(upstream_path);
-  if (const auto query = s.in.target.find('?'); query != std::string::npos) target += s.in.target.substr(query);
+  const auto target = base->path + upstream_target(s, upstream_path);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(s.ends_at - std::chrono::steady_clock::now());
   http::call_options options;
   options.connect_timeout = std::min(s.at.shared.how.connect_timeout, left);
@@ -152,13 +171,13 @@ http::task<relayed> relay(session& s, candidate to, std::string_view upstream_pa
   auto opened = co_await s.at.worker.upstream().open(base->at, what, options);
   if (!opened && way.proxy && opened.failure().code == errc::unreachable && !s.given_up()) {
     place.reset();
-    give_up_pair(s, to, "cannot be reached");
+    give_up_pair(s, to, its_proxy, "cannot be reached");
     co_return co_await relay(s, std::move(to), upstream_path);
   }
   // It does not hold one of the two (any more, or not yet).
   if (opened && way.proxy && opened->status() == 403) {
     place.reset();
-    give_up_pair(s, to, "does not know the pair");
+    give_up_pair(s, to, its_proxy, "does not know the pair");
     co_return co_await relay(s, std::move(to), upstream_path);
   }
   if (!opened && way.proxy) co_return failed_at_proxy(judge(s, opened.failure(), to));

@@ -54,6 +54,7 @@ void finish(session& s) {
   f.model = s.model->model;
   f.record.request_id = s.request_id;
   f.record.instance = s.instance;
+  f.computed_at = s.prefill_instance.empty() ? s.instance : s.prefill_instance;
   f.record.outcome = s.outcome;
   f.record.status = static_cast<std::uint16_t>(s.status);
   f.record.attempts = static_cast<std::uint8_t>(std::min(s.attempt, 255U));
@@ -91,6 +92,7 @@ void watch(const std::shared_ptr<session>& s) {
       alive->client_gone = true;
       alive->wake.cancel();
       alive->upstream.request();
+      if (const auto also = alive->also_gone) also();
     }
   });
   s->ends_at = s->in.received_at + s->at.shared.how.timeout;
@@ -137,16 +139,11 @@ std::vector<std::string_view> ready_instances(const session& s) {
 
 /// Asks for engines and offers them to `tries`.
 http::task<void> route(session& s, attempts& tries) {
-  // The topology of now: an engine may have gone, or come, while the request was on its way.
-  if (auto topology = s.at.topology(); topology != s.topology) {
-    const auto* model = topology->find(s.body.model);
-    if (model) {
-      s.topology = std::move(topology);
-      s.model = model;
-    }
-  }
+  refresh_topology(s);
   s.where.exclude = exclusions(tries.failures(), s.at.backoff, ready_instances(s), std::chrono::steady_clock::now());
   auto chosen = co_await s.at.route->choose(s.where, s.topology, s.wake);
+  // It may have waited long for an engine that has come meanwhile, at which it is to be counted.
+  refresh_topology(s);
   if (chosen.by_fallback) s.at.metrics.route_fallbacks.Increment();
   s.reason = chosen.reason;
   s.decision = chosen.reason + "; keys: " + std::string(s.tokens_by);
@@ -178,6 +175,7 @@ http::task<void> forward(session& s, std::string_view upstream_path) {
     tries.failed(result.failure);
   }
   s.instance.clear();
+  s.prefill_instance.clear();
   if (s.shed) co_return co_await refuse(s, all_saturated(s.body.model, s.reason, *s.shed));
   if (!tries.story().empty()) co_return co_await refuse(s, engines_failed(tries.story()));
   co_await refuse(s, no_engine(s.body.model, s.reason));
@@ -204,6 +202,15 @@ http::task<void> serve_completion(hand& at, api kind, std::string_view upstream_
   co_await run(*s, upstream_path);
   out.on_client_gone({});
   finish(*s);
+}
+
+void refresh_topology(session& s) {
+  auto topology = s.at.topology();
+  if (!topology || topology == s.topology) return;
+  const auto* model = topology->find(s.body.model);
+  if (!model) return;
+  s.topology = std::move(topology);
+  s.model = model;
 }
 
 http::task<void> send_answer(http::responder& out, const answer& what, http::fields extra) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct session {
   worker_timer deadline;
   clock_point ends_at;
   http::cancel_source upstream;
+  /// Told besides when the client has gone.
+  std::function<void()> also_gone;
   bool client_gone = false;
   /// The deadline has passed before the answer (or the stream's first event) was there.
   bool too_late = false;
@@ -52,6 +55,10 @@ struct session {
   // What the finished-request record is made of.
   std::uint32_t attempt = 1;
   std::string instance;
+  /// Of a pair; empty: `instance` computes the prompt too.
+  std::string prefill_instance;
+  /// Of pairs that failed; what relayed::failure points to.
+  std::string pair_story;
   unsigned status = 0;
   fb::Outcome outcome = fb::Outcome::Rejected;
   /// Leading blocks expected in the engine's cache, if anything was known of it; and whether by prediction.
@@ -68,6 +75,9 @@ struct session {
 /// Answers `POST /v1/chat/completions` or `/v1/completions`. `upstream_path`: what the engine is asked for.
 http::task<void> serve_completion(hand& at, api kind, std::string_view upstream_path, http::request& in,
                                   http::responder& out);
+
+/// The topology of now: an engine may have gone, or come, while the request was on its way.
+void refresh_topology(session& s);
 
 /// Sends an error in OpenAI's shape.
 http::task<void> send_answer(http::responder& out, const answer& what, http::fields extra = {});

@@ -16,6 +16,9 @@ namespace infernex::gateway {
 /// Who decides where a request goes: routers on the bus, or the gateway's own threads in place.
 enum class router_mode : std::uint8_t { bus, embedded };
 
+/// Who runs the transfer protocols of pairs: their group's proxy, or the gateway's own threads.
+enum class pd_mode : std::uint8_t { proxy, embedded };
+
 /// One way to learn a prompt's tokens. `text` means: no tokens; keys of the text, which only predictions know.
 enum class token_step : std::uint8_t { render, tokenize, text };
 
@@ -44,7 +47,10 @@ struct settings {
   /// A larger answer of an engine (not streamed) is answered with 502.
   std::uint64_t max_answer_bytes = 64ULL << 20;
 
+  /// How decode engines reach it (`ascend-layerwise` with pd_mode::embedded); empty: by its address and port.
+  std::string url;
   router_mode router = router_mode::bus;
+  pd_mode pd = pd_mode::proxy;
   /// Ask the same router for all requests of a model (the others take over when it goes), not whichever is free.
   bool router_affinity = true;
   /// How long a router on the bus may take before the gateway decides by load only.

@@ -14,6 +14,7 @@
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "gateway/gateway.hpp"
+#include "nodes/embedded_pairs.hpp"
 #include "nodes/signals.hpp"
 
 namespace infernex::nodes {
@@ -75,7 +76,8 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
   if (!failed() && wanted("router")) problem = keep(router::start(shared, settings.router));
   if (!failed() && wanted("proxy")) problem = keep(proxy::start(shared, settings.proxy));
   if (!failed() && wanted("gateway"))
-    problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr));
+    problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr,
+                                  make_embedded_pairs(shared.metrics, settings)));
   return problem;
 }
 

@@ -18,6 +18,15 @@ void add_strategy_option(CLI::App& command, role_options& options) {
       ->check(CLI::IsMember(known));
 }
 
+void add_pd_mode_option(CLI::App& command, std::string& into) {
+  command.add_option("--pd-mode", into, "Who runs requests at pairs of engines: their group's proxy, or the gateway")
+      ->check(CLI::IsMember({"proxy", "embedded"}));
+}
+
+gateway::pd_mode pd_mode_of(std::string_view word) {
+  return word == "embedded" ? gateway::pd_mode::embedded : gateway::pd_mode::proxy;
+}
+
 std::optional<node_settings> load(const role_options& options) {
   node_settings settings;
   if (!load_settings(options.config, settings)) return std::nullopt;

@@ -29,4 +29,8 @@ void add_strategy_option(CLI::App& command, role_options& options);
 /// The settings of file and command line; nothing if the file has mistakes (printed already).
 std::optional<node_settings> load(const role_options& options);
 
+/// `--pd-mode`; empty: as configured.
+void add_pd_mode_option(CLI::App& command, std::string& into);
+gateway::pd_mode pd_mode_of(std::string_view word);
+
 }  // namespace infernex::nodes

@@ -53,6 +53,8 @@ void read_gateway(config::section at, gateway::settings& into) {
       .read_bytes("max_answer_bytes", into.max_answer_bytes, 1 << 10, 4ULL << 30)
       .read_choice("router", into.router,
                    {{"bus", gateway::router_mode::bus}, {"embedded", gateway::router_mode::embedded}})
+      .read("url", into.url)
+      .read_choice("pd", into.pd, {{"proxy", gateway::pd_mode::proxy}, {"embedded", gateway::pd_mode::embedded}})
       .read_choice("router_affinity", into.router_affinity, {{"model", true}, {"none", false}})
       .read("route_timeout", into.route_timeout, 1ms, 10s)
       .read("timeout", into.timeout, 100ms, 24h)
@@ -63,6 +65,7 @@ void read_gateway(config::section at, gateway::settings& into) {
       .read("backoff_first", into.backoff_first, 10ms, 10min)
       .read("backoff_most", into.backoff_most, 10ms, 1h)
       .read("life_interval", into.life_interval, 1ms, 1s);
+  if (!into.url.empty() && !into.url.starts_with("http://")) at.complain("url", "must start with http://");
   read_policy(at.below("policy"), into.policy);
   read_routing_headers(at, into.routing_headers);
   read_fleet(at.below("fleet"), into.fleet);

@@ -18,15 +18,19 @@ void add_up(CLI::App& app, action& chosen) {
   struct pd_options {
     std::string shape;
     std::optional<std::string> protocol;
+    std::string mode;
     bool faults = false;
   };
   auto pd = std::make_shared<pd_options>();
-  command->add_option("--pd", pd->shape, "XpYd: X prefill and Y decode engines in a group, with its proxy")
+  command
+      ->add_option("--pd", pd->shape,
+                   "XpYd: X prefill and Y decode engines in a group, with its proxy unless the gateway does its work")
       ->check([](const std::string& text) {
         return parse_pd_shape(text) ? std::string{} : "not of the form 2p2d: " + text;
       });
   command->add_option("--kv-protocol", pd->protocol, "How KV gets from prefill to decode")
       ->check(CLI::IsMember({"nixl", "mooncake", "ascend", "ascend-layerwise", "sglang"}));
+  add_pd_mode_option(*command, pd->mode);
   command->add_flag("--faults", pd->faults, "Engines answer /sim/faults and /sim/state");
   command->callback([options, engines, pd, &chosen] {
     chosen = [options, engines, pd] {
@@ -39,6 +43,7 @@ void add_up(CLI::App& app, action& chosen) {
         settings->up.engines = 0;
       }
       if (pd->protocol) settings->up.kv_protocol = *pd->protocol;
+      if (!pd->mode.empty()) settings->gateway.pd = pd_mode_of(pd->mode);
       if (pd->faults) settings->up.faults = true;
       if (*engines) settings->up.engines = **engines;
       if (settings->up.engines == 0 && !settings->up.pd.any()) {

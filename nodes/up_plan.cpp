@@ -34,7 +34,8 @@ class planner {
     for (std::uint32_t i = 0; i < pd.prefill; ++i) add_engine("prefill-" + std::to_string(i), "prefill");
     for (std::uint32_t i = 0; i < pd.decode; ++i) add_engine("decode-" + std::to_string(i), "decode");
     add_role("agent", agent_);
-    if (pd.any())
+    const bool embedded_pd = settings_.gateway.pd == gateway::pd_mode::embedded;
+    if (pd.any() && !embedded_pd)
       add_role("proxy", {"--nats", planned_.nats_url, "--group", group, "--port", std::to_string(ports_.take())});
     std::vector<std::string> router{"--nats", planned_.nats_url};
     std::vector<std::string> gateway{"--nats", planned_.nats_url, "--port", std::to_string(settings_.gateway.port)};
@@ -43,6 +44,7 @@ class planner {
       router.insert(router.end(), {"--strategy", "infernex-pd"});
     if (pd.any() && !router::disaggregates(settings_.gateway.policy))
       gateway.insert(gateway.end(), {"--strategy", "infernex-pd"});
+    if (embedded_pd) gateway.insert(gateway.end(), {"--pd-mode", "embedded"});
     if (settings_.gateway.router != gateway::router_mode::embedded) {
       add_role("indexer", {"--nats", planned_.nats_url, "--admin-port", std::to_string(ports_.take())});
       router.insert(router.end(), {"--admin-port", std::to_string(ports_.take())});

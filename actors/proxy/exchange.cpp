@@ -91,6 +91,7 @@ http::task<void> find_pair(exchange_run& run, const action::choose_pair& wish) {
   std::string known;
   if (to.pair.prefill && to.protocol == fb::KvProtocol::Mooncake)
     known = run.plan.bootstraps->find(to.pair.prefill->address, to.pair.prefill->life(), steady::now());
+  run.plan.pairs->on_taken(to.pair);
   run.take(run.talk.on_pair(std::move(to.pair), std::move(by), std::move(id), random_bits() >> 1,
                             run.plan.metaserver_url, std::move(known)));
 }
@@ -125,6 +126,7 @@ exchange_result sum_up(exchange_run& run) {
   r.retries = run.talk.retries();
   r.migrations = run.talk.migrations();
   r.prefilled_locally = run.talk.attempt_number() > 0 && run.talk.prefilled_locally();
+  r.story = run.talk.story();
   r.pair = run.talk.present().pair;
   auto& m = *run.plan.metrics;
   m.requests(r.how).Increment();

@@ -22,6 +22,11 @@ class pair_source {
   virtual ~pair_source() = default;
   virtual http::task<std::variant<chosen_pair, no_pair>> choose(const action::choose_pair& wish) = 0;
   virtual void report(const action::report& what) = 0;
+  // For who counts the engines' load elsewhere.
+  /// The request goes to this pair from now on.
+  virtual void on_taken(const engine_pair& /*pair*/) {}
+  /// Its prefill leg has ended.
+  virtual void on_prefilled() {}
 };
 
 /// One request by a transfer protocol. What it refers to outlives the worker's coroutines.
@@ -39,6 +44,8 @@ struct exchange_plan {
   /// Null: the layer-wise protocol cannot be spoken. With the URL under which decode engines reach it.
   metaserver* meta = nullptr;
   std::string metaserver_url;
+  /// From when on time counts as added to the legs'; unset: from the request's first byte.
+  std::optional<std::chrono::steady_clock::time_point> began = {};
 };
 
 /// What became of it.
@@ -50,6 +57,8 @@ struct exchange_result {
   std::uint32_t retries = 0;
   std::uint32_t migrations = 0;
   bool prefilled_locally = false;
+  /// What failed on the way, for people.
+  std::string story;
   /// The engines that answered, or were tried last.
   engine_pair pair;
 };

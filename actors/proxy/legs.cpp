@@ -60,7 +60,8 @@ void note_first_token(exchange_run& run) {
   m.ttft.Observe(std::chrono::duration<double>(*run.ttft).count());
   if (run.talk.retries() > 0 || !run.decode_sent) return;
   // Until decode was sent, but for the wait for prefill; and from its first token to the client's.
-  const auto added = *run.decode_sent - run.received_at - run.prefill_took + (now - run.piece_came);
+  const auto began = run.plan.began.value_or(run.received_at);
+  const auto added = *run.decode_sent - began - run.prefill_took + (now - run.piece_came);
   m.added_ttft.Observe(std::chrono::duration<double>(added).count());
 }
 
@@ -169,6 +170,7 @@ http::task<void> prefill_leg(run_pointer run, std::shared_ptr<leg_call> call, un
     if (attempt == run->talk.attempt_number()) {
       if (!run->decode_sent) run->prefill_took = took;
       run->charge.prefilled();
+      run->plan.pairs->on_prefilled();
       if (answer->status != 200 && !run->talk.over()) take_head(*run, answer->headers);
     }
     run->take(run->talk.on_prefill_answer(attempt, answer->status, answer->body));

@@ -1,25 +1,13 @@
-#include <unistd.h>
-
 #include <thread>
 #include <vector>
 
 #include "actors/proxy/hand.hpp"
 #include "actors/proxy/proxy.hpp"
+#include "actors/runtime/http/own_url.hpp"
 #include "actors/runtime/log.hpp"
 
 namespace infernex::proxy {
 namespace {
-
-std::string own_url(const settings& how, std::uint16_t port) {
-  if (!how.url.empty()) return how.url;
-  auto host = how.address;
-  if (host == "0.0.0.0" || host == "::") {
-    char name[256] = "localhost";
-    ::gethostname(name, sizeof name - 1);
-    host = name;
-  }
-  return "http://" + host + ":" + std::to_string(port);
-}
 
 class running_proxy final : public proxy_role {
  public:
@@ -46,7 +34,8 @@ class running_proxy final : public proxy_role {
         });
     if (!listening) return listening.failure();
     server_ = *std::move(listening);
-    shared_.facts->own_url = own_url(shared_.how, server_->port());
+    shared_.facts->own_url =
+        shared_.how.url.empty() ? http::own_url(shared_.how.address, server_->port()) : shared_.how.url;
     shared_.facts->listens.store(true, std::memory_order_release);
     child_spec spec{"proxy", [this](caf::actor_system&) {
                       auto actor = spawn_proxy_actor(shared_.process, shared_.how, shared_.facts);

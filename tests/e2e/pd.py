@@ -1,4 +1,5 @@
-"""A group of simulated prefill and decode engines behind gateway, router and proxy: its stack, and what its engines hold."""
+"""A group of simulated prefill and decode engines behind gateway, router and proxy (or a gateway that does its work): its
+stack, and what its engines hold."""
 
 import json
 
@@ -8,30 +9,33 @@ from harness import Stack, wait_until
 from kv import listening
 
 PROTOCOLS = ("nixl", "mooncake", "ascend", "ascend-layerwise", "sglang")
+MODES = ("proxy", "embedded")
 
 
 class PdStack(Stack):
-    def __init__(self, protocol, prefill=2, decode=2, config=None, args=()):
-        shape = ("--pd", f"{prefill}p{decode}d", "--kv-protocol", protocol)
+    def __init__(self, protocol, prefill=2, decode=2, config=None, args=(), mode="proxy"):
+        shape = ("--pd", f"{prefill}p{decode}d", "--kv-protocol", protocol, "--pd-mode", mode)
         super().__init__(engines=0, config=config, args=[*shape, *args])
         self.parts = {"prefill": [f"prefill-{i}" for i in range(prefill)],
                       "decode": [f"decode-{i}" for i in range(decode)]}
+        self.mode = mode
         self.members = [name for part in self.parts.values() for name in part]
 
     def await_pairs(self, deadline=60.0):
         """Until gateway, router and proxy know the whole group."""
-        router, proxy = self.admin_url("router"), self.proxy_url()
+        router = self.admin_url("router")
         known = lambda: client.metric(router, "infernex_router_engines_ready")
         wait_until(lambda: listening(known) == len(self.members), deadline, "all engines at the router")
-        ready = lambda: client.get(proxy + "/healthcheck").json()
+        ready = lambda: client.get(self.proxy_url() + "/healthcheck").json()
         whole = lambda: (seen := listening(ready)) and (seen["prefill_instances"], seen["decode_instances"]) == (
             len(self.parts["prefill"]), len(self.parts["decode"]))
-        wait_until(whole, deadline, "all engines at the proxy")
+        if self.mode == "proxy":
+            wait_until(whole, deadline, "all engines at the proxy")
         indexer = self.admin_url("indexer")
         exact = lambda: client.get(indexer + "/readyz").status == 200
         wait_until(lambda: listening(exact), deadline, "an indexer that answers")
         placed = lambda: client.chat(self.url, "A first question", max_tokens=1).headers["x-infernex-decision"]
-        by_pairs = lambda: "keys: text" not in (seen := listening(placed) or "keys: text") and "proxy of PD" not in seen
+        by_pairs = lambda: "keys: text" not in (seen := listening(placed) or "keys: text") and "PD group" not in seen
         wait_until(by_pairs, deadline, "pairs by tokens")
 
     def proxy_url(self):

@@ -1,11 +1,13 @@
-"""Every transfer protocol serves chat through gateway, router and proxy as one aggregated engine would."""
+"""Every transfer protocol serves chat through gateway, router and proxy, or a gateway that does the proxy's work, as one
+aggregated engine would."""
 
 import unittest
 
+import client
 import harness
 from harness import Stack
 from kv import await_fleet
-from pd import PROTOCOLS, PdStack, figures, streamed, whole
+from pd import MODES, PROTOCOLS, PdStack, figures, streamed, whole
 
 # Slow enough for the router's gauge (every 20 ms) to see each request come and go: only when it has gone is the next one
 # not kept from the engine that knows its prompt.
@@ -36,11 +38,21 @@ class EveryProtocol(unittest.TestCase):
 
     def test_text_and_usage_are_those_of_an_aggregated_engine(self):
         for protocol in PROTOCOLS:
-            with self.subTest(protocol=protocol), PdStack(protocol, config=CONFIG, args=["--faults"]) as stack:
-                stack.await_pairs()
-                self.assertEqual(ask(stack.url, stack.await_quiet), self.expected)
-                stack.await_idle()
+            for mode in MODES:
+                with self.subTest(protocol=protocol, mode=mode):
+                    self.one(protocol, mode)
+
+    def one(self, protocol, mode):
+        with PdStack(protocol, config=CONFIG, args=["--faults"], mode=mode) as stack:
+            stack.await_pairs()
+            self.assertEqual(ask(stack.url, stack.await_quiet), self.expected)
+            stack.await_idle()
+            # By pairs, all of them, and by the process that was to do it.
+            component = stack.url if mode == "embedded" else stack.proxy_url()
+            self.assertEqual("proxy" in stack.names(), mode == "proxy")
+            self.assertGreaterEqual(client.metric(component, "infernex_proxy_prefill_seconds_count"), 2 * len(QUESTIONS))
+            self.assertEqual(client.metric(component, "infernex_proxy_local_prefills_total"), 0)
 
 
 if __name__ == "__main__":
-    harness.main(300)
+    harness.main(290)

@@ -25,7 +25,8 @@ namespace infernex::test {
 /// A gateway on a real bus, with what it needs around it.
 class gateway_fixture {
  public:
-  explicit gateway_fixture(gateway::settings how = {}, std::shared_ptr<indexer::index_set> index = nullptr)
+  explicit gateway_fixture(gateway::settings how = {}, std::shared_ptr<indexer::index_set> index = nullptr,
+                           std::shared_ptr<gateway::pair_exchanges> pairs = nullptr)
       : system_(config_), clients_(1) {
     bus_settings to;
     to.url = nats.url();
@@ -34,7 +35,7 @@ class gateway_fixture {
     process_.emplace(runtime{system_, *bus_, metrics, "test-1", 42, {}});
     how.port = 0;
     how.threads = 2;
-    auto started = gateway::start(*process_, how, std::move(index));
+    auto started = gateway::start(*process_, how, std::move(index), std::move(pairs));
     REQUIRE_MESSAGE(started.ok(), (started ? std::string{} : render(started.failure())));
     gateway = *std::move(started);
   }
