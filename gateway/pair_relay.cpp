@@ -16,11 +16,10 @@ class pair_way_back final : public http::responder, public pair_listener {
     refresh_topology(s_);
     place_.reset();
     const bool as_routed = !tried_ && prefill == first_.prefill_instance && decode == first_.instance;
-    candidate to = first_;
+    candidate other;
     if (!as_routed) {
-      to = {};
-      to.instance = decode;
-      to.prefill_instance = prefill;
+      other.instance = decode;
+      other.prefill_instance = prefill;
       s_.decision += "; now at " + std::string(prefill) + (prefill.empty() ? "" : " and ") + std::string(decode);
       // What the router expected, and what is to be learned of its choice, is of no use any more.
       ++s_.attempt;
@@ -28,7 +27,7 @@ class pair_way_back final : public http::responder, public pair_listener {
       s_.by_prediction = false;
     }
     tried_ = true;
-    place_.emplace(s_.at, *s_.model, s_.where, to);
+    place_.emplace(s_.at, *s_.model, s_.where, as_routed ? first_ : other);
     s_.instance = decode;
     s_.prefill_instance = prefill;
     s_.met = as_routed ? place_->met() : std::nullopt;

@@ -118,18 +118,6 @@ member_pair best_pair(std::vector<ranked_member> prefills, std::vector<ranked_me
   return prefill ? member_pair{prefill->member, decode->member} : member_pair{};
 }
 
-chosen_pair take_pair(const group_view& group, const group_member& prefill, const group_member& decode,
-                      std::size_t prompt_bytes) {
-  chosen_pair chosen{{prefill.engine, decode.engine}, prefill.protocol, {}};
-  chosen.charge = pair_charge(prefill.load, decode.load, prompt_bytes);
-  // Lost to another thread in this instant: it is one more trial, no harm.
-  if (const auto* pair = state_of(group, prefill, decode); pair && pair->breaker == fb::Breaker::HalfOpen) {
-    pair->trial->store(true, std::memory_order_relaxed);
-    chosen.charge.hold_trial(pair->trial);
-  }
-  return chosen;
-}
-
 }  // namespace
 
 std::int64_t prefill_score(std::size_t prompt_bytes) {
@@ -192,18 +180,6 @@ std::string stranger_of(const group_view& group, const named_pair& named) {
   return stranger.empty() ? check(fb::EngineRole::Decode, named.decode) : stranger;
 }
 
-std::optional<chosen_pair> choose_by_name(const group_view& group, std::string_view prefill, std::string_view decode,
-                                          std::size_t prompt_bytes) {
-  const auto find = [&group](fb::EngineRole role, std::string_view instance) {
-    return std::find_if(group.members.begin(), group.members.end(),
-                        [&](const auto& m) { return m.role == role && m.engine.instance == instance && m.usable(); });
-  };
-  const auto p = find(fb::EngineRole::Prefill, prefill), d = find(fb::EngineRole::Decode, decode);
-  if (p == group.members.end() || d == group.members.end() || p->protocol == fb::KvProtocol::None) return std::nullopt;
-  if (const auto* pair = state_of(group, *p, *d); pair && is_shut(*pair)) return std::nullopt;
-  return take_pair(group, *p, *d, prompt_bytes);
-}
-
 std::variant<chosen_pair, no_pair> choose(const group_view& group, const action::choose_pair& wish,
                                           const named_pair& named, std::size_t prompt_bytes, bool local_prefill) {
   std::vector<ranked_member> prefills;
@@ -225,7 +201,16 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
   const auto* best_alone = best_of(decodes);
   const auto* alone = best_alone ? best_alone->member : nullptr;
   const auto [prefill, decode] = best_pair(std::move(prefills), std::move(decodes), shut_pairs(group));
-  if (prefill) return take_pair(group, *prefill, *decode, prompt_bytes);
+  if (prefill) {
+    chosen_pair chosen{{prefill->engine, decode->engine}, prefill->protocol, {}};
+    chosen.charge = pair_charge(prefill->load, decode->load, prompt_bytes);
+    // Lost to another thread in this instant: it is one more trial, no harm.
+    if (const auto* pair = state_of(group, *prefill, *decode); pair && pair->breaker == fb::Breaker::HalfOpen) {
+      pair->trial->store(true, std::memory_order_relaxed);
+      chosen.charge.hold_trial(pair->trial);
+    }
+    return chosen;
+  }
   if (alone && no_protocol && !wish.decode_only)
     return no_pair{"how its prefill engines hand KV blocks over is neither announced nor configured (proxy.protocol)"};
   if (alone && (local_prefill || wish.decode_only)) {

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 
 #include "actors/proxy/conversation.hpp"
@@ -61,10 +60,6 @@ struct no_pair {
 
 /// Whether all addresses that a request names are members. Empty: they are; else the one that is not.
 std::string stranger_of(const group_view& group, const named_pair& named);
-
-/// This very pair, by its engines' instances; nothing if one of the two cannot take a request, or its breaker is open.
-std::optional<chosen_pair> choose_by_name(const group_view& group, std::string_view prefill, std::string_view decode,
-                                          std::size_t prompt_bytes);
 
 /// The pair of least load that the wish and the breakers allow; a named engine first, where it can take the request. No
 /// prefill engine left: decode alone, if `local_prefill`.

@@ -43,16 +43,34 @@ struct continuation::event_parts {
       if (m.is("error")) error = m.value;
     }
     choice = first_element(choices);
-    finish = find_value(choice, "finish_reason");
-    stop = find_value(choice, "stop_reason");
-    // A completions choice has its text in itself.
-    holder = kind == api::chat ? find_value(choice, text_holder) : choice;
-    const auto content = find_value(holder, kind == api::chat ? "content" : "text");
+    std::string_view content;
+    member_cursor of_choice(choice);
+    for (json_member m; of_choice.next(m);) {
+      if (m.is("finish_reason")) finish = m.value;
+      if (m.is("stop_reason")) stop = m.value;
+      // A completions choice has its text in itself.
+      if (kind == api::completions && m.is("text")) content = m.value;
+      if (kind == api::chat && m.is(text_holder)) holder = m.value;
+    }
+    if (kind == api::completions) {
+      holder = choice;
+    } else {
+      content = read_holder();
+    }
     text = text_of(content).value_or("");
-    has_role = kind == api::chat && !find_value(holder, "role").empty();
-    if (kind == api::completions) return;
-    for (const auto name : {"tool_calls", "function_call", "reasoning_content", "reasoning", "refusal", "audio"})
-      other = other || says_something(find_value(holder, name));
+  }
+
+  /// What a chat message, or a piece of one, has besides its text, which is returned.
+  std::string_view read_holder() {
+    std::string_view content;
+    member_cursor walk(holder);
+    for (json_member m; walk.next(m);) {
+      if (m.is("content")) content = m.value;
+      if (m.is("role")) has_role = true;
+      for (const auto name : {"tool_calls", "function_call", "reasoning_content", "reasoning", "refusal", "audio"})
+        if (m.is(name)) other = other || says_something(m.value);
+    }
+    return content;
   }
 
   std::string_view data, id, created, model, choices, choice, holder, finish, stop, usage, error;

@@ -81,6 +81,7 @@ http::task<void> find_pair(exchange_run& run, const action::choose_pair& wish) {
     co_return run.take(run.talk.on_no_pair(none->reason, run.waited_for_pair < run.plan.how->pair_wait));
   auto& to = std::get<chosen_pair>(chosen);
   run.charge = std::move(to.charge);
+  run.plan.pairs->on_taken(to.pair);
   auto by = to.pair.prefill ? make_protocol(to.protocol) : nullptr;
   auto id = run.new_id();
   if (by && by->asks_metaserver()) {
@@ -91,7 +92,6 @@ http::task<void> find_pair(exchange_run& run, const action::choose_pair& wish) {
   std::string known;
   if (to.pair.prefill && to.protocol == fb::KvProtocol::Mooncake)
     known = run.plan.bootstraps->find(to.pair.prefill->address, to.pair.prefill->life(), steady::now());
-  run.plan.pairs->on_taken(to.pair);
   run.take(run.talk.on_pair(std::move(to.pair), std::move(by), std::move(id), random_bits() >> 1,
                             run.plan.metaserver_url, std::move(known)));
 }

@@ -3,6 +3,22 @@
 namespace infernex::proxy {
 namespace {
 
+/// The group as if it were this one pair, so that only its own state and breaker count.
+group_view only_pair(const group_view& group, std::string_view prefill, std::string_view decode) {
+  group_view pair;
+  for (const auto& m : group.members) {
+    if (m.engine.instance == (m.role == fb::EngineRole::Prefill ? prefill : decode)) pair.members.push_back(m);
+  }
+  if (pair.members.size() != 2) return {};
+  for (const auto& p : group.pairs) {
+    const auto is = [&pair](const std::string& address) {
+      return pair.members[0].engine.address == address || pair.members[1].engine.address == address;
+    };
+    if (is(p.prefill) && is(p.decode)) pair.pairs.push_back(p);
+  }
+  return pair;
+}
+
 /// The pair that was named, and after a failure the group's pair of least load.
 class named_pairs final : public pair_source {
  public:
@@ -17,10 +33,12 @@ class named_pairs final : public pair_source {
   http::task<std::variant<chosen_pair, no_pair>> choose(const action::choose_pair& wish) override {
     const auto view = at_.view(group_);
     if (!view) co_return no_pair{"PD group " + group_ + " is not there any more"};
-    if (!std::exchange(begun_, true)) {
-      if (auto named = choose_by_name(*view, prefill_, decode_, prompt_bytes_)) co_return *std::move(named);
-    }
     const named_pair nobody;
+    if (!std::exchange(begun_, true)) {
+      const auto pair = only_pair(*view, prefill_, decode_);
+      auto named = proxy::choose(pair, wish, nobody, prompt_bytes_, false);
+      if (std::holds_alternative<chosen_pair>(named)) co_return named;
+    }
     co_return proxy::choose(*view, wish, nobody, prompt_bytes_, at_.all().local_prefill());
   }
 

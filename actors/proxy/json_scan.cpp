@@ -14,12 +14,13 @@ std::size_t skip_space(std::string_view in, std::size_t at) {
 
 /// Behind the closing quote of the string that starts at `at`, or npos.
 std::size_t string_end(std::string_view in, std::size_t at) {
-  for (++at; at < in.size(); ++at) {
-    if (in[at] == '\\') {
-      ++at;
-    } else if (in[at] == '"') {
-      return at + 1;
-    }
+  // Prompts are long strings: from quote to quote, not byte by byte.
+  const auto first = at + 1;
+  for (auto quote = in.find('"', first); quote != npos; quote = in.find('"', quote + 1)) {
+    auto before = quote;
+    while (before > first && in[before - 1] == '\\') --before;
+    // Behind an odd number of backslashes it is escaped.
+    if ((quote - before) % 2 == 0) return quote + 1;
   }
   return npos;
 }
@@ -130,7 +131,8 @@ std::optional<std::string> unescape(std::string_view in) {
 }  // namespace
 
 bool json_member::is(std::string_view name) const {
-  if (raw_name.find('\\') == npos) return raw_name == name;
+  // With escapes it is longer than what it means.
+  if (raw_name.size() <= name.size() || raw_name.find('\\') == npos) return raw_name == name;
   return unescape(raw_name) == name;
 }
 

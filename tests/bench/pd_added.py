@@ -14,9 +14,10 @@ from kv import listening
 from pd import MODES, PdStack
 
 ROUNDS = 5
-REQUESTS = 400  # a round, of one client: what is added, not what waits for a core
-# Engines that take next to no time of their own; decisions in place, so that one process less wants the cores.
-CONFIG = {"simulator": {"speed": 100_000, "total_blocks": 65_536}, "gateway": {"router": "embedded"}}
+REQUESTS = 300  # a round, of one client: what is added, not what waits for a core
+# Engines that take little time of their own, but send token by token; decisions in place, so that no router and indexer want
+# the cores as well.
+CONFIG = {"simulator": {"speed": 400, "total_blocks": 65_536}, "gateway": {"router": "embedded"}}
 HISTOGRAM = "infernex_proxy_added_ttft_seconds"
 HEADERS = ["pd", "requests", "added_p50_us", "added_p99_us", "client_ttft_p50_us", "client_ttft_p99_us"]
 

@@ -2,6 +2,7 @@
 stack, and what its engines hold."""
 
 import json
+import os
 
 import client
 from client import BROKEN
@@ -13,7 +14,7 @@ MODES = ("proxy", "embedded")
 
 
 class PdStack(Stack):
-    def __init__(self, protocol, prefill=2, decode=2, config=None, args=(), mode="proxy"):
+    def __init__(self, protocol, prefill=2, decode=2, config=None, args=(), mode=os.environ.get("PD_MODE", "proxy")):
         shape = ("--pd", f"{prefill}p{decode}d", "--kv-protocol", protocol, "--pd-mode", mode)
         super().__init__(engines=0, config=config, args=[*shape, *args])
         self.parts = {"prefill": [f"prefill-{i}" for i in range(prefill)],
