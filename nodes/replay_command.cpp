@@ -63,7 +63,7 @@ result<named_policy> find_policy(const std::string& name, const router::settings
     how.strategy = name;
     how.config.reset();
   }
-  const bool fits = router::disaggregates(how) == apart;
+  const bool fits = apart ? router::disaggregates(how) : router::takes_single_engines(how);
   if (!fits)
     return error{errc::invalid_config, "--policy " + name + ": is for " +
                                            (apart ? "engines that do both, not for prefill and decode apart"
@@ -206,7 +206,8 @@ int replay(replay_command how, const node_settings& node) {
   std::vector<named_policy> policies;
   const bool apart = how.fleet.prefill != 0;
   if (how.policies.empty())
-    how.policies.emplace_back(apart && !node.router.policy.config ? std::string_view("infernex-pd") : configured);
+    how.policies.emplace_back(
+        apart && !node.router.policy.config && !router::disaggregates(node.router.policy) ? "infernex" : configured);
   for (const auto& name : how.policies) {
     auto policy = find_policy(name, node.router, apart);
     if (!policy) return fail(policy.failure());
@@ -262,8 +263,7 @@ void add_replay(CLI::App& app, action& chosen) {
   command->add_option("--trace", options->trace, "Mooncake's JSONL, or what `infernex record` wrote")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("--policy", options->policies,
-                      "Policy (repeat to compare); default: router.policy, or infernex-pd");
+  command->add_option("--policy", options->policies, "Policy (repeat to compare); default: router.policy, or infernex");
   add_fleet_options(*command, *options);
   auto* speed = command->add_option("--speed", options->speed, "2: requests arrive twice as fast as in the trace")
                     ->check(CLI::Range(1e-6, 1e6))

@@ -41,9 +41,9 @@ class planner {
     std::vector<std::string> gateway{"--nats", planned_.nats_url, "--port", std::to_string(settings_.gateway.port)};
     // A policy that knows no pairs would leave the group without work.
     if (pd.any() && !router::disaggregates(settings_.router.policy))
-      router.insert(router.end(), {"--strategy", "infernex-pd"});
+      router.insert(router.end(), {"--strategy", "infernex"});
     if (pd.any() && !router::disaggregates(settings_.gateway.policy))
-      gateway.insert(gateway.end(), {"--strategy", "infernex-pd"});
+      gateway.insert(gateway.end(), {"--strategy", "infernex"});
     if (embedded_pd) gateway.insert(gateway.end(), {"--pd-mode", "embedded"});
     if (settings_.gateway.router != gateway::router_mode::embedded) {
       add_role("indexer", {"--nats", planned_.nats_url, "--admin-port", std::to_string(ports_.take())});

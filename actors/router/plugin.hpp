@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string_view>
@@ -38,6 +39,27 @@ using random_source = std::mt19937_64;
 /// The engine that answers, or the one that computes the prompt for it.
 enum class serving_leg : std::uint8_t { decode, prefill };
 
+/// What each PD group's best prefill engine would cost a prompt, while who decodes is chosen among all groups.
+class prefill_offers {
+ public:
+  virtual ~prefill_offers() = default;
+  struct offer {
+    /// Good until the prefill leg is run again.
+    const candidate* by = nullptr;
+    double cost = 0;
+  };
+  /// Null: no prefill engine of this group is left.
+  virtual const offer* find(std::string_view group) const = 0;
+};
+
+/// What a decode engine was weighed at: with a prefill engine of its group, and computing the prompt itself (infinite:
+/// it cannot). In the unit of its profile's totals.
+struct pair_weights {
+  const endpoint* prefill = nullptr;
+  double as_pair = 0;
+  double alone = 0;
+};
+
 /// What a decision is made for, and when.
 struct decision_context {
   const placement& request;
@@ -53,6 +75,8 @@ struct decision_context {
   const candidate* partner = nullptr;
   /// Of the decision: no two are equal.
   std::uint64_t number = 0;
+  /// Null: nobody compares pairs.
+  const prefill_offers* offers = nullptr;
 };
 
 /// A request header that a plugin looks at, by its name in lower case.
@@ -83,10 +107,14 @@ class filter : public plugin {
   virtual void apply(const decision_context& context, std::vector<candidate>& kept) = 0;
   /// Chooses by role itself; without such a filter a profile takes aggregated engines only.
   virtual bool by_role() const { return false; }
+  /// Keeps all of them, for sure: asked first, so that they need not be copied.
+  virtual bool keeps_all(const decision_context&, std::span<const candidate>) { return false; }
 };
 
 /// A score that could not be measured: the scheduler gives it the mean of the others (0.5 if none was measured).
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
+
+class disaggregation_decider;
 
 class scorer : public plugin {
  public:
@@ -95,6 +123,8 @@ class scorer : public plugin {
   virtual void score(const decision_context& context, std::span<const candidate> all, std::span<double> out) = 0;
   /// The part of it that drops candidates, among the filters of its profile; null: it only scores.
   virtual filter* filters() { return nullptr; }
+  /// The part of it that knows whether a pair costs less than one engine, for a profile handler; null: there is none.
+  virtual disaggregation_decider* decides() { return nullptr; }
 };
 
 class picker : public plugin {
@@ -114,6 +144,8 @@ class producer : public plugin {};
 class disaggregation_decider : public plugin {
  public:
   virtual bool disaggregate(const decision_context& context, const candidate& decode) = 0;
+  /// What it compared, where it compares costs and there is an offer for this engine.
+  virtual std::optional<pair_weights> weigh(const decision_context&, const candidate&) const { return std::nullopt; }
 };
 
 /// Runs profiles for a profile handler. Results stay in the decision.
@@ -127,6 +159,14 @@ class profile_runner {
   virtual const candidate* best(leg which) const = 0;
   /// Takes a leg's result back, for a choice that came out otherwise.
   virtual void drop(leg which) = 0;
+  /// Those that the latest run ranked, and the total of each; good until the next run of any leg (the candidates: of
+  /// the same leg).
+  virtual std::span<const candidate> considered() const = 0;
+  virtual std::span<const double> totals() const = 0;
+  /// What later runs see as their context's offers; null: none.
+  virtual void offer(const prefill_offers* from) = 0;
+  /// For the reason.
+  virtual void weighed(const pair_weights& what) = 0;
 };
 
 class profile_handler : public plugin {

@@ -35,18 +35,13 @@ scheduler_spec round_robin(const policy&) {
   return one_profile("round-robin", {{"turn", "round-robin-picker", {}}}, {{"turn"}});
 }
 
-scheduler_spec infernex(const policy& how) {
-  return one_profile("infernex",
-                     {{"latency", "predicted-latency-scorer", {{"host", how.tiers.host}, {"disk", how.tiers.disk}}},
-                      {"least", "picker-min-random", {}}},
-                     {{"latency"}, {"least"}});
-}
-
 scheduler_spec random(const policy&) { return one_profile("random", {{"any", "random-picker", {}}}, {{"any"}}); }
 
 constexpr strategy_row rows[] = {
-    {"infernex", infernex}, {"kv-aware", kv_aware},       {"least-load", least_load},
-    {"random", random},     {"round-robin", round_robin},
+    {"kv-aware", kv_aware},
+    {"least-load", least_load},
+    {"random", random},
+    {"round-robin", round_robin},
 };
 
 const strategy_row* find_row(std::string_view name) {
@@ -75,9 +70,9 @@ scheduler_spec spec_of(const policy& how) {
 
 scheduler_spec spec_without_cache(const policy& how) {
   // Where the policy chooses pairs there may be no engine that does both.
-  auto spec = disaggregates(how)                             ? find_row("round-robin-pd")->make(how)
-              : !how.config && how.strategy == "round-robin" ? round_robin(how)
-                                                             : least_load(how);
+  const auto is = [&](std::string_view name) { return !how.config && how.strategy == name; };
+  const auto* turns = is("round-robin") || is("round-robin-pd") ? find_row(how.strategy) : nullptr;
+  auto spec = (turns ? turns : find_row(disaggregates(how) ? "least-load-pd" : "least-load"))->make(how);
   spec.runners_up = how.runners_up;
   return spec;
 }
@@ -85,6 +80,8 @@ scheduler_spec spec_without_cache(const policy& how) {
 bool uses_cache(const policy& how) { return make_scheduler(spec_of(how))->uses_cache(); }
 
 bool disaggregates(const policy& how) { return make_scheduler(spec_of(how))->disaggregates(); }
+
+bool takes_single_engines(const policy& how) { return how.config || how.strategy == "infernex" || !disaggregates(how); }
 
 std::unique_ptr<scheduler> make_scheduler(const scheduler_spec& spec, std::uint64_t seed) {
   std::vector<spec_problem> problems;

@@ -31,7 +31,7 @@ struct policy_source {
 /// higher is better.
 struct policy {
   /// One of strategies().
-  std::string strategy = "kv-aware";
+  std::string strategy = "infernex";
   /// kv-aware: share of the prompt's cacheable blocks the engine holds.
   double weight_overlap = 2.0;
   tier_weights tiers;
@@ -61,6 +61,8 @@ scheduler_spec spec_without_cache(const policy& how);
 bool uses_cache(const policy& how);
 /// Whether it chooses prefill and decode engines.
 bool disaggregates(const policy& how);
+/// Whether it is made for engines that do both, besides pairs or only.
+bool takes_single_engines(const policy& how);
 
 /// Precondition: a configuration that is right (spec_of's always are).
 std::unique_ptr<scheduler> make_scheduler(const scheduler_spec& spec, std::uint64_t seed = 1);

@@ -18,15 +18,32 @@ scheduler_spec two_profiles(std::string name, plugins all, uses decode, uses pre
   return spec;
 }
 
-/// The prompt goes where it is predicted to be computed first, the answer where most KV memory is left for it.
-scheduler_spec infernex_apart(const policy& how) {
-  return two_profiles("infernex-pd",
-                      {{"latency",
-                        "predicted-latency-scorer",
-                        {{"decodeWeight", 0}, {"host", how.tiers.host}, {"disk", how.tiers.disk}}},
-                       {"least", "picker-min-random", {}},
-                       {"headroom", "kv-headroom-scorer", {}}},
-                      {{"headroom"}}, {{"latency"}, {"least"}});
+/// Engines that do all and pairs by one cost, and decode engines alone, unless they are to decode only.
+scheduler_spec infernex_by(std::string name, const policy& how, bool prefill_on_decode) {
+  scheduler_spec spec;
+  spec.name = std::move(name);
+  spec.plugins = {{"room", "decode-room-filter", {}},
+                  {"latency",
+                   "predicted-latency-scorer",
+                   {{"host", how.tiers.host}, {"disk", how.tiers.disk}, {"prefillOnDecode", prefill_on_decode}}},
+                  {"least", "picker-min-random", {}},
+                  {"pairs", "least-cost-pair-handler", {{"deciders", {{"prefill", "latency"}}}}}};
+  spec.profiles = {{"decode", {{"room"}, {"latency"}, {"least"}}}, {"prefill", {{"latency"}, {"least"}}}};
+  return spec;
+}
+
+scheduler_spec infernex(const policy& how) { return infernex_by("infernex", how, true); }
+
+scheduler_spec infernex_apart(const policy& how) { return infernex_by("infernex-pd", how, false); }
+
+scheduler_spec least_load_apart(const policy& how) {
+  const uses both{
+      {"kv-usage", how.weight_kv_usage}, {"waiting", how.weight_waiting}, {"in-flight", how.weight_in_flight}};
+  return two_profiles("least-load-pd",
+                      {{"kv-usage", "kv-cache-utilization-scorer", {}},
+                       {"waiting", "waiting-scorer", {}},
+                       {"in-flight", "in-flight-scorer", {}}},
+                      both, both);
 }
 
 scheduler_spec random_apart(const policy&) {
@@ -113,8 +130,10 @@ scheduler_spec llm_d(const policy&) {
 constexpr strategy_row rows[] = {
     {"dynamo-pd", dynamo_apart},
     {"gie-default", gie},
+    {"infernex", infernex},
     {"infernex-pd", infernex_apart},
     {"kthena-pd", kthena_apart},
+    {"least-load-pd", least_load_apart},
     {"llm-d", llm_d},
     {"llm-d-pd", llm_d_apart},
     {"openfuyao-kv-aware", openfuyao},

@@ -28,7 +28,7 @@ inline scheduler_spec one_profile(std::string name, std::vector<scheduler_spec::
 /// Those of other systems, with their formulas and defaults, to compare with and to move from: weights of the policy do
 /// not apply.
 std::span<const strategy_row> peer_strategies();
-/// Those for prefill and decode engines apart, and those made of openFuyao's and llm-d's plugins.
+/// Those that choose pairs where there are PD groups, and those made of openFuyao's and llm-d's plugins.
 std::span<const strategy_row> apart_strategies();
 
 }  // namespace infernex::router

@@ -26,6 +26,26 @@ void append_load(std::string& out, const load_reading& load) {
   append_number(out.append(", in flight "), load.in_flight);
 }
 
+/// Why a prompt was or was not computed by an engine of its own.
+void append_division(std::string& out, const choice_facts& facts, const decision& made) {
+  const auto& serving = *made.serving.ranked.front().to;
+  const bool pair = !made.prefill.ranked.empty();
+  if (!pair && serving.role != fb::EngineRole::Decode) return;
+  if (pair)
+    out.append(", prefills for ").append(serving.instance);
+  else
+    append_number(out.append(", computes "), static_cast<long long>(facts.uncached_tokens))
+        .append(" prompt tokens itself");
+  if (!made.weighed) return;
+  const auto& [prefill, as_pair, alone] = *made.weighed;
+  append_number(out.append(" (cost "), std::llround(pair ? as_pair : alone));
+  if (!pair)
+    append_number(out.append(", with ").append(prefill->instance).append(" "), std::llround(as_pair));
+  else if (std::isfinite(alone))
+    append_number(out.append(", ").append(serving.instance).append(" alone "), std::llround(alone));
+  out += ")";
+}
+
 }  // namespace
 
 void append_reason_for_none(std::string& out, const model_endpoints& of, std::string_view adapter,
@@ -76,7 +96,7 @@ void append_reason_for_choice(std::string& out, const choice_facts& facts, const
       append_number(out.append(made.index_used ? ", predicted " : " predicted "), prefills.predicted_blocks);
     if (made.index_used || made.by_prediction) append_number(out.append(" of "), facts.blocks).append(" blocks");
   }
-  if (&prefills != &serving) out.append(", prefills for ").append(serving.to->instance);
+  append_division(out, facts, made);
   if (!without_scores) append_load(out, load);
 }
 

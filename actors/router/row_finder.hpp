@@ -17,13 +17,26 @@ class row_finder {
   /// `name_of(i)` for i < count; the names must live as long as they are looked up.
   template <class NameOf>
   void fill(std::size_t count, NameOf name_of) {
-    cells_.assign(std::bit_ceil(count * 2 + 1), none);
-    mask_ = cells_.size() - 1;
+    clear(count);
     for (std::size_t i = 0; i < count; ++i) {
       auto at = hash(name_of(i)) & mask_;
       while (cells_[at] != none) at = (at + 1) & mask_;
       cells_[at] = static_cast<std::uint32_t>(i);
     }
+  }
+
+  /// Empty, with room for so many rows.
+  void clear(std::size_t most) {
+    cells_.assign(std::bit_ceil(most * 2 + 1), none);
+    mask_ = cells_.size() - 1;
+  }
+  /// The row of that name; where there is none, it is `fresh` from now on.
+  template <class NameOf>
+  std::uint32_t find_or_add(std::string_view name, std::uint32_t fresh, NameOf name_of) {
+    auto at = hash(name) & mask_;
+    for (; cells_[at] != none; at = (at + 1) & mask_)
+      if (name_of(cells_[at]) == name) return cells_[at];
+    return cells_[at] = fresh;
   }
 
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();

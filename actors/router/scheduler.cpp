@@ -1,17 +1,14 @@
 #include "actors/router/scheduler.hpp"
 
 #include <algorithm>
-#include <cmath>
 
+#include "actors/router/candidate_rows.hpp"
 #include "actors/router/reason.hpp"
-#include "actors/router/row_finder.hpp"
 #include "actors/router/scheduler_build.hpp"
 
 namespace infernex::router {
 
 namespace {
-
-constexpr double neutral = 0.5;
 
 bool contains(std::span<const std::string_view> all, std::string_view one) {
   return std::find(all.begin(), all.end(), one) != all.end();
@@ -21,42 +18,6 @@ bool contains(std::span<const std::string_view> all, std::string_view one) {
 bool role_fits(fb::EngineRole role, profile_runner::leg which, bool disaggregates) {
   if (which == profile_runner::leg::prefill) return role == fb::EngineRole::Prefill;
   return role == fb::EngineRole::Aggregated || (disaggregates && role == fb::EngineRole::Decode);
-}
-
-/// What was not measured counts as the mean of the others: neither best nor worst.
-void fill_unmeasured(std::span<double> scores) {
-  double sum = 0;
-  std::size_t measured = 0;
-  for (const auto s : scores)
-    if (!std::isnan(s)) {
-      sum += s;
-      ++measured;
-    }
-  if (measured == scores.size()) return;
-  const double mean = measured == 0 ? neutral : sum / static_cast<double>(measured);
-  for (auto& s : scores)
-    if (std::isnan(s)) s = mean;
-}
-
-/// What is known of cached blocks, written into the rows of the engines that were named.
-void fill_overlaps(std::vector<candidate>& rows, const overlaps& cached, std::uint32_t blocks, row_finder& by_name) {
-  const auto known = cached.known ? cached.found : std::span<const overlap>{};
-  if (known.empty() && cached.predicted.empty()) return;
-  const auto name_of = [&](std::size_t i) -> std::string_view { return rows[i].to->instance; };
-  by_name.fill(rows.size(), name_of);
-  const auto row_of = [&](const overlap& o) {
-    const auto i = by_name.find(o.instance, name_of);
-    return i == row_finder::none ? nullptr : &rows[i];
-  };
-  for (const auto& o : known) {
-    auto* c = row_of(o);
-    if (!c) continue;
-    c->held_blocks = std::min(o.blocks, blocks);
-    c->host_blocks = std::min(o.host_blocks, c->held_blocks);
-    c->device_blocks = std::min(o.device_blocks, c->host_blocks);
-  }
-  for (const auto& o : cached.predicted)
-    if (auto* c = row_of(o)) c->predicted_blocks = std::min(o.blocks, blocks);
 }
 
 }  // namespace
@@ -74,8 +35,9 @@ struct scheduler::impl final : profile_runner {
   std::vector<candidate> rows;
   row_finder by_name;
   std::vector<candidate> kept[2];
+  const std::vector<candidate>* latest = &rows;
   std::vector<double> matrix;
-  std::vector<double> totals;
+  std::vector<double> sums;
   std::vector<std::uint32_t> order;
   decision_context* context = nullptr;
   std::optional<candidate> chosen[2];
@@ -136,7 +98,10 @@ struct scheduler::impl final : profile_runner {
       return (group.empty() || c.to->group == group) && (address.empty() || c.to->address() == address) &&
              (profile.by_role || role_fits(c.to->role, which, disaggregates));
     };
-    if (profile.filters.empty() && std::all_of(rows.begin(), rows.end(), fits)) return rows;
+    const auto keeps_all = [&](const named<filter>& f) { return f.plugin->keeps_all(*context, rows); };
+    if (std::all_of(rows.begin(), rows.end(), fits) &&
+        std::all_of(profile.filters.begin(), profile.filters.end(), keeps_all))
+      return rows;
     auto& all = kept[static_cast<std::size_t>(which)];
     all.clear();
     for (const auto& c : rows) {
@@ -161,20 +126,20 @@ struct scheduler::impl final : profile_runner {
 
   void score(const built_profile& profile, const std::vector<candidate>& all) {
     matrix.resize(all.size() * profile.scorers.size());
-    totals.assign(all.size(), 0.0);
+    sums.assign(all.size(), 0.0);
     for (std::size_t s = 0; s < profile.scorers.size(); ++s) {
       const auto column = std::span(matrix).subspan(s * all.size(), all.size());
       profile.scorers[s].plugin->score(*context, all, column);
       fill_unmeasured(column);
       const double weight = profile.scorers[s].weight;
-      for (std::size_t i = 0; i < all.size(); ++i) totals[i] += weight * column[i];
+      for (std::size_t i = 0; i < all.size(); ++i) sums[i] += weight * column[i];
     }
   }
 
   void rank(const built_profile& profile, const std::vector<candidate>& all, ranking& into) {
     order.clear();
     const auto keep = every_candidate ? all.size() : std::size_t{1} + built.runners_up;
-    profile.picker->pick(*context, all, totals, keep, order);
+    profile.picker->pick(*context, all, sums, keep, order);
     into.candidates = all.size();
     into.ranked.clear();
     into.scores.clear();
@@ -182,7 +147,7 @@ struct scheduler::impl final : profile_runner {
     for (const auto& s : profile.scorers) into.scorers.push_back({s.name, s.weight});
     for (const auto i : order) {
       const auto& c = all[i];
-      into.ranked.push_back({c.to, totals[i], c.held_blocks, c.device_blocks, c.host_blocks, c.predicted_blocks,
+      into.ranked.push_back({c.to, sums[i], c.held_blocks, c.device_blocks, c.host_blocks, c.predicted_blocks,
                              c.predicted_blocks > c.held_blocks});
       for (std::size_t s = 0; s < profile.scorers.size(); ++s) into.scores.push_back(matrix[s * all.size() + i]);
     }
@@ -195,12 +160,15 @@ struct scheduler::impl final : profile_runner {
     if (!profile) return false;
     const auto w = static_cast<std::size_t>(which);
     context->leg = which;
-    context->partner = best(which == leg::decode ? leg::prefill : leg::decode);
+    // While there are offers, nobody is chosen yet.
+    context->partner = context->offers ? nullptr : best(which == leg::decode ? leg::prefill : leg::decode);
     if (which == leg::decode) {  // a handler may run it again
       out.left_out_engines.resize(std::min(out.left_out_engines.size(), unfit));
       why.filtered = why.other_role = 0;
     }
     const auto& all = choosable(*profile, which, group, address);
+    latest = &all;
+    sums.clear();
     auto& into = result_of(which);
     used[w] = profile;
     chosen[w].reset();
@@ -227,7 +195,13 @@ struct scheduler::impl final : profile_runner {
     result_of(which).ranked.clear();
   }
 
+  std::span<const candidate> considered() const override { return *latest; }
+  std::span<const double> totals() const override { return sums; }
+  void offer(const prefill_offers* from) override { context->offers = from; }
+  void weighed(const pair_weights& what) override { out.weighed = what; }
+
   void clear() {
+    out.weighed.reset();
     out.serving.ranked.clear();
     out.prefill.ranked.clear();
     out.reason.clear();
@@ -296,7 +270,9 @@ const decision& scheduler::decide(const placement& request, const model_endpoint
         s.best(which == profile_runner::leg::decode ? profile_runner::leg::prefill : profile_runner::leg::decode);
     for (auto* p : s.used[w]->members) p->routed(context, *s.chosen[w]);
   }
-  append_reason_for_choice(out.reason, {s.built.name, s.built.uses_cache, s.used[0]->picker->in_turn(), request.blocks},
+  append_reason_for_choice(out.reason,
+                           {s.built.name, s.built.uses_cache, s.used[0]->picker->in_turn(), request.blocks,
+                            request.uncached_tokens(out.prefills()->expected_blocks())},
                            out, s.chosen[0]->load, cached.known ? std::string_view{} : cached.unknown_because);
   return out;
 }

@@ -97,6 +97,8 @@ struct decision {
   ranking serving;
   /// The engines that may prefill for the first of `serving`; none: it does so itself.
   ranking prefill;
+  /// How the first of `serving` compared with and without a prefill engine, where costs were compared.
+  std::optional<pair_weights> weighed;
   /// One line for people.
   std::string reason;
   bool index_used = false;

@@ -163,7 +163,9 @@ struct builder {
     if (decider.empty()) return;
     auto* from = find(decider);
     if (!from && find_plugin_type(decider)) from = add_default<disaggregation_decider>(decider);
-    if (auto* d = from ? as<disaggregation_decider>(from->second) : nullptr)
+    auto* d = from ? as<disaggregation_decider>(from->second) : nullptr;
+    if (auto* compares = from && !d ? as<scorer>(from->second) : nullptr) d = compares->decides();
+    if (d)
       out.handler->use(*d);
     else
       complain("plugins", "the profile handler wants a decider \"" + std::string(decider) + "\"");

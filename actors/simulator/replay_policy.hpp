@@ -20,6 +20,8 @@ struct replay_engine_settings {
   /// Divides the times of its steps; settings::speed, which is the live engine's, is not looked at.
   double speed = 1;
   replay_role role = replay_role::aggregated;
+  /// The PD group: of prefill and decode engines only. Pairs are within one.
+  std::string group = "g";
   /// When it joins (a scale-out), and when it fails, for good.
   double starts_ms = 0;
   double dies_ms = replay_engine::never;

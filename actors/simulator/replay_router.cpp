@@ -56,7 +56,7 @@ class routing : public replay_policy {
     fresh.instance = instance_name(engine);
     fresh.url = "http://" + fresh.instance;
     fresh.role = role_of(fleet_.engines[engine].role);
-    fresh.group = "g";
+    if (fresh.role != fb::EngineRole::Aggregated) fresh.group = fleet_.engines[engine].group;
     fresh.state = fb::EngineState::Ready;
     fresh.slot = slots_[engine] = *board_.acquire();
     numbers_[fresh.slot.index] = engine;
@@ -174,7 +174,8 @@ class routing : public replay_policy {
     };
     const auto decode_ms = ms(of.first_token_ms, of.ended_ms);
     if (of.choice.decode) {
-      speeds_.finished(id, router::speed_result{ms(of.placed_ms, of.prefilled_ms), std::nullopt, std::nullopt});
+      // As live, where nobody tells the router when the prompt was computed: the transfer is part of it.
+      speeds_.finished(id, router::speed_result{ms(of.placed_ms, of.first_token_ms), std::nullopt, std::nullopt});
       speeds_.finished(id + "/decode", router::speed_result{std::nullopt, decode_ms, of.answered});
     } else {
       speeds_.finished(id, router::speed_result{ms(of.placed_ms, of.first_token_ms), decode_ms, of.answered});

@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     for (const auto strategy : strategies()) {
       policy how;
       how.strategy = strategy;
-      if (disaggregates(how)) continue;
+      if (!takes_single_engines(how)) continue;
       const auto seen = measure(engines, strategy, report);
       if (strategy != "infernex") continue;
       json += (json.empty() ? "" : ", ") + ("\"" + std::to_string(engines)) +

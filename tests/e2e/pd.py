@@ -16,6 +16,9 @@ MODES = ("proxy", "embedded")
 class PdStack(Stack):
     def __init__(self, protocol, prefill=2, decode=2, config=None, args=(), mode=os.environ.get("PD_MODE", "proxy")):
         shape = ("--pd", f"{prefill}p{decode}d", "--kv-protocol", protocol, "--pd-mode", mode)
+        config = dict(config or {})
+        for part in ("gateway", "router"):  # pairs for short prompts too, which cost less without
+            config[part] = {"policy": {"strategy": "infernex-pd"}, **config.get(part, {})}
         super().__init__(engines=0, config=config, args=[*shape, *args])
         self.parts = {"prefill": [f"prefill-{i}" for i in range(prefill)],
                       "decode": [f"decode-{i}" for i in range(decode)]}

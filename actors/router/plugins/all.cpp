@@ -10,9 +10,9 @@ const std::vector<plugin_type>& plugin_types() {
     std::vector<plugin_type> all{
         // clang-format off
         overlap_scorer(), waiting_scorer(), in_flight_scorer(), free_kv_scorer(), kv_headroom_scorer(),
-        predicted_latency_scorer(),
+        predicted_latency_scorer(), decode_room_filter(),
         max_score_picker(), min_random_picker(), random_picker(), round_robin_picker(),
-        single_profile_handler(), disaggregated_profile_handler(),
+        single_profile_handler(), disaggregated_profile_handler(), least_cost_pair_handler(),
         // NVIDIA Dynamo, SGLang (SMG), Kthena, AIBrix, vLLM production-stack.
         dynamo_cost_scorer(), dynamo_softmax_picker(),
         sglang_cache_aware_picker(), power_of_two_picker(), consistent_hashing_picker(), prefix_hash_picker(),

@@ -12,6 +12,7 @@ plugin_type waiting_scorer();
 plugin_type in_flight_scorer();
 plugin_type free_kv_scorer();
 plugin_type kv_headroom_scorer();
+plugin_type decode_room_filter();
 plugin_type predicted_latency_scorer();
 
 // Pickers.
@@ -23,6 +24,7 @@ plugin_type round_robin_picker();
 // Profile handlers and their deciders.
 plugin_type single_profile_handler();
 plugin_type disaggregated_profile_handler();
+plugin_type least_cost_pair_handler();
 
 // NVIDIA Dynamo, SGLang (SMG), Kthena, AIBrix, vLLM production-stack.
 plugin_type dynamo_cost_scorer();

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "actors/router/plugins/all.hpp"
+#include "actors/router/plugins/decode_engines.hpp"
 
 namespace infernex::router::plugins {
 namespace {
@@ -50,12 +51,9 @@ class kv_headroom final : public scorer {
  public:
   void score(const decision_context& context, std::span<const candidate> all, std::span<double> out) override {
     const auto own = static_cast<double>(context.request.prompt_blocks());
-    const auto block = static_cast<double>(context.request.block_size);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto& to = *all[i].to;
-      const double engine_block = to.engine_block_size.value_or(to.block_size.value_or(0));
-      const double capacity = block == 0 ? 0 : static_cast<double>(to.total_blocks.value_or(0)) * engine_block / block;
-      out[i] = capacity == 0 ? not_measured : 1.0 - (static_cast<double>(all[i].load.active_blocks) + own) / capacity;
+      const auto capacity = kv_capacity(*all[i].to, context.request.block_size);
+      out[i] = capacity ? 1.0 - (static_cast<double>(all[i].load.active_blocks) + own) / *capacity : not_measured;
     }
   }
 };

@@ -39,7 +39,8 @@ class disaggregated_profiles final : public profile_handler {
     using leg = profile_runner::leg;
     if (!profiles.run(decode_, leg::decode)) return;
     const auto& decode = *profiles.best(leg::decode);
-    if (decode.to->role != fb::EngineRole::Decode) return;
+    // An empty group would be any group: a pair is within one.
+    if (decode.to->role != fb::EngineRole::Decode || decode.to->group.empty()) return;
     if (decides_ && !decides_->disaggregate(context, decode)) return;
     profiles.run(prefill_, leg::prefill, decode.to->group);
   }

@@ -23,8 +23,8 @@ inline std::vector<routing_policy> routing_policies() {
   for (const auto name : router::strategies()) {
     router::policy policy;
     policy.strategy = name;
-    const bool apart = router::disaggregates(policy);
-    all.push_back({std::string(name), !apart, apart, simulator::router_policy(policy)});
+    all.push_back({std::string(name), router::takes_single_engines(policy), router::disaggregates(policy),
+                   simulator::router_policy(policy)});
   }
   return all;
 }

@@ -116,9 +116,10 @@ struct router_setup {
   }
 };
 
-/// What the index and the loads say, and nothing else.
+/// What the index and the measured loads say, and nothing else: `infernex` goes by what it has placed itself.
 inline router::settings without_predictions() {
   router::settings how;
+  how.policy.strategy = "kv-aware";
   how.prediction.enabled = false;
   return how;
 }

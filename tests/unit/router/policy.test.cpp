@@ -1,5 +1,6 @@
 #include "actors/router/policy.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <set>
@@ -49,11 +50,19 @@ struct mixed_fleet {
     }
     found = {{of.endpoints.back().instance, 5}};
   }
-  void add(std::string name, fb::EngineRole role) {
+  /// A second PD group, and an engine that does all.
+  void add_group(const std::string& group) {
+    add("e" + group, fb::EngineRole::Aggregated);
+    add("d" + group, fb::EngineRole::Decode, group);
+    add("p" + group, fb::EngineRole::Prefill, group);
+    std::sort(of.endpoints.begin(), of.endpoints.end(),
+              [](const auto& a, const auto& b) { return a.instance < b.instance; });
+  }
+  void add(std::string name, fb::EngineRole role, const std::string& group = "g") {
     endpoint e;
     e.instance = std::move(name);
     e.role = role;
-    e.group = role == fb::EngineRole::Aggregated ? "" : "g";
+    e.group = role == fb::EngineRole::Aggregated ? "" : group;
     e.state = fb::EngineState::Ready;
     e.slot = *loads.acquire();
     e.block_size = 16;
@@ -85,6 +94,7 @@ TEST_CASE("every strategy has a name of its own, can be made, and places a reque
     CHECK(by->name() == name);
     const mixed_fleet fleet(by->disaggregates());
     const auto& decided = fleet.decide(*by);
+    CHECK(takes_single_engines(how) == (name == "infernex" || !by->disaggregates()));
     REQUIRE_FALSE(decided.serving.ranked.empty());
     CHECK(decided.reason.starts_with(name));
     if (!by->disaggregates()) {
@@ -93,6 +103,7 @@ TEST_CASE("every strategy has a name of its own, can be made, and places a reque
       continue;
     }
     CHECK(decided.serving.ranked.front().to->role == fb::EngineRole::Decode);
+    if (name == "infernex") continue;  // alone, on idle engines
     REQUIRE_FALSE(decided.prefill.ranked.empty());
     CHECK(decided.prefills()->to->role == fb::EngineRole::Prefill);
   }
@@ -105,18 +116,25 @@ TEST_CASE("no strategy allocates once it has warmed up") {
     CAPTURE(name);
     policy how;
     how.strategy = name;
-    const auto by = make_scheduler(spec_of(how));
-    const mixed_fleet fleet(by->disaggregates());
-    for (int i = 0; i < 200; ++i) fleet.decide(*by);
-    const auto before = allocations;
-    for (int i = 0; i < 200; ++i) fleet.decide(*by);
-    CHECK(allocations == before);
+    for (const bool apart : {false, true}) {
+      CAPTURE(apart);
+      const auto by = make_scheduler(spec_of(how));
+      if (apart ? !by->disaggregates() : !takes_single_engines(how)) continue;
+      mixed_fleet fleet(apart);
+      if (apart) fleet.add_group("h");
+      for (int i = 0; i < 200; ++i) fleet.decide(*by);
+      const auto before = allocations;
+      for (int i = 0; i < 200; ++i) fleet.decide(*by);
+      CHECK(allocations == before);
+    }
   }
 }
 
 TEST_CASE("what needs no cache stays what it is without one, and so does the number of runners-up") {
   policy how;
   how.runners_up = 1;
+  CHECK(spec_without_cache(how).name == "least-load-pd");
+  how.strategy = "kv-aware";
   CHECK(spec_without_cache(how).name == "least-load");
   CHECK(spec_without_cache(how).runners_up == 1);
   CHECK(spec_of(how).runners_up == 1);
@@ -125,8 +143,10 @@ TEST_CASE("what needs no cache stays what it is without one, and so does the num
   CHECK(spec_without_cache(how).name == "round-robin");
   CHECK_FALSE(uses_cache(how));
   CHECK_FALSE(disaggregates(how));
-  how.strategy = "infernex-pd";
+  how.strategy = "round-robin-pd";
   CHECK(spec_without_cache(how).name == "round-robin-pd");
+  how.strategy = "infernex-pd";
+  CHECK(spec_without_cache(how).name == "least-load-pd");
   CHECK_FALSE(make_scheduler(spec_without_cache(how))->uses_cache());
   how.strategy = "pd-bucket";
   CHECK(disaggregates(how));
