@@ -22,7 +22,9 @@ using setup = test::router_setup;
 using test::without_predictions;
 
 TEST_CASE("an explanation has every engine, with the filter that left it out, and leaves no trace") {
-  setup s;
+  router::settings how;
+  how.policy.strategy = "kv-aware";
+  setup s(how);
   s.start_indexer("e1", 3);
   std::atomic<unsigned> watched{0};
   const auto watching =

@@ -172,7 +172,9 @@ TEST_CASE("reservations count until a gateway's totals include the request") {
 }
 
 TEST_CASE("a burst of one prompt lands together before any event tells of it, and metrics count why") {
-  setup s;
+  router::settings how;
+  how.policy.strategy = "kv-aware";
+  setup s(how);
   REQUIRE(eventually([&] { return s.ready(); }));
   s.start_indexer("e1", 0);
   REQUIRE(eventually([&] {
