@@ -37,14 +37,14 @@ class planner {
     const bool embedded_pd = settings_.gateway.pd == gateway::pd_mode::embedded;
     if (pd.any() && !embedded_pd)
       add_role("proxy", {"--nats", planned_.nats_url, "--group", group, "--port", std::to_string(ports_.take())});
-    std::vector<std::string> router{"--nats", planned_.nats_url};
     std::vector<std::string> gateway{"--nats", planned_.nats_url, "--port", std::to_string(settings_.gateway.port)};
+    if (embedded_pd) gateway.insert(gateway.end(), {"--pd-mode", "embedded"});
+    std::vector<std::string> router{"--nats", planned_.nats_url};
     // A policy that knows no pairs would leave the group without work.
     if (pd.any() && !router::disaggregates(settings_.router.policy))
       router.insert(router.end(), {"--strategy", "infernex"});
     if (pd.any() && !router::disaggregates(settings_.gateway.policy))
       gateway.insert(gateway.end(), {"--strategy", "infernex"});
-    if (embedded_pd) gateway.insert(gateway.end(), {"--pd-mode", "embedded"});
     if (settings_.gateway.router != gateway::router_mode::embedded) {
       add_role("indexer", {"--nats", planned_.nats_url, "--admin-port", std::to_string(ports_.take())});
       router.insert(router.end(), {"--admin-port", std::to_string(ports_.take())});
