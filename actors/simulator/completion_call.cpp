@@ -63,7 +63,8 @@ http::task<void> completion_call::hand_over() {
   // All of them, though one fails: each ends its lease.
   for (std::size_t p = 0; p < request_.prompts.size() && transfers(p); ++p) {
     const auto tokens = static_cast<std::uint32_t>(request_.prompts[p].size());
-    const auto failed = co_await hand_over_kv(transfer_, kv_, transfer_of(p), tokens, arrived_);
+    const auto* reader = p < readers_.size() ? readers_[p].get() : nullptr;
+    const auto failed = co_await hand_over_kv(transfer_, kv_, transfer_of(p), reader, tokens, arrived_);
     if (failed.code != errc::none) failure_ = refusal{500, "The KV could not be handed over: " + render(failed), {}};
   }
 }
@@ -173,6 +174,8 @@ std::optional<finish_reason> completion_call::on_token(const token_output& outpu
   if (offers) {
     if (delta.finish == finish_reason::length) {
       const auto tokens = static_cast<std::uint32_t>(request_.prompts[prompt].size());
+      readers_.resize(request_.prompts.size());
+      readers_[prompt] = std::make_unique<awaited_entry>(transfer_.readers(), transfer_of(prompt).key);
       kv_transfer_params_ = transfer_.offer(transfer_of(prompt), name_of(prompt), output.id, tokens, output.token);
     } else {
       engine_.release(output.id);  // a stop string has ended it

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,8 @@ class completion_call final : public token_sink {
   const kv_transfer::clock::time_point arrived_ = kv_transfer::clock::now();
   /// Blocks that came from elsewhere, one a prompt, until its first token.
   std::vector<sequence_id> kv_held_;
+  /// Of the prompts that are offered, one each, since then.
+  std::vector<std::unique_ptr<awaited_entry>> readers_;
   boost::json::value kv_transfer_params_;
   std::optional<refusal> failure_;
   bool doomed_ = false;

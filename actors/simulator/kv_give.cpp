@@ -35,14 +35,14 @@ http::task<error> push(kv_transfer& transfer, transfer_call& call, const kv_tran
   co_return error{};
 }
 
-http::task<error> until_read(kv_transfer& transfer, transfer_call& call, const std::string& key) {
-  const awaited_entry reader(transfer.readers(), key);
-  while (!reader.come() && transfer.leases().find(key)) {
+http::task<error> until_read(kv_transfer& transfer, transfer_call& call, const std::string& key,
+                             const awaited_entry* reader) {
+  while (reader && !reader->come() && transfer.leases().find(key)) {
     // The lease's own end bounds this.
     const bool go_on = co_await transfer.wait(call, clock::time_point::max());
     if (!go_on) co_return error{errc::cancelled, "the client left"};
   }
-  if (reader.come().value_or(false)) co_return error{};
+  if (reader && reader->come().value_or(false)) co_return error{};
   co_return error{errc::timed_out, "no decode engine read the KV"};
 }
 
@@ -90,10 +90,10 @@ http::task<void> take_push(kv_transfer& transfer, const kv_pull& pushed, http::r
 }  // namespace
 
 http::task<error> hand_over_kv(kv_transfer& transfer, transfer_call& call, const kv_transfer_request& to,
-                               std::uint32_t prompt_tokens, clock::time_point started) {
+                               const awaited_entry* reader, std::uint32_t prompt_tokens, clock::time_point started) {
   const auto protocol = transfer.engine().kv_transfer.protocol;
   if (protocol == transfer_protocol::sglang) {
-    auto failed = co_await until_read(transfer, call, to.key);
+    auto failed = co_await until_read(transfer, call, to.key, reader);
     if (failed.code == errc::cancelled) transfer.end_lease(to.key, false);
     co_return failed;
   }

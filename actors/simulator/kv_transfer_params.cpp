@@ -1,7 +1,5 @@
 #include "actors/simulator/kv_transfer_params.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include <boost/json/array.hpp>
@@ -163,56 +161,6 @@ parsed<kv_transfer_request> parse_transfer(const json::object& body, const kv_tr
   }
   if (inner.problem()) return *inner.problem();
   return request;
-}
-
-namespace {
-
-/// The number behind the last dash; a number too large if there is none.
-std::size_t prompt_of(std::string_view child) {
-  constexpr auto none = std::numeric_limits<std::size_t>::max();
-  const auto dash = child.rfind('-');
-  if (dash == std::string_view::npos) return none;
-  const auto digits = child.substr(dash + 1);
-  std::size_t number = none;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return problem == std::errc{} && end == digits.data() + digits.size() ? number : none;
-}
-
-parsed<std::vector<kv_transfer_request>> parse_batch(const json::object& params, const kv_transfer_settings& engine,
-                                                     std::size_t prompts) {
-  json_fields fields(params);
-  const auto* named = fields.find("batch_kv_transfer_params");
-  const auto* children = named ? named->if_object() : nullptr;
-  std::vector<kv_transfer_request> each(prompts);
-  for (const auto& [name, of_child] : children ? *children : json::object()) {
-    const auto which = prompt_of({name.data(), name.size()});
-    auto child = parse_transfer({{"kv_transfer_params", of_child}}, engine);
-    if (auto* problem = std::get_if<refusal>(&child)) return std::move(*problem);
-    if (which < prompts) each[which] = std::get<kv_transfer_request>(std::move(child));
-  }
-  const bool whole = std::all_of(each.begin(), each.end(), [](const kv_transfer_request& one) {
-    return one.what == kv_transfer_request::part::give;
-  });
-  if (!whole)
-    fields.refuse("batch_kv_transfer_params",
-                  "kv_transfer_params.batch_kv_transfer_params: an object with the "
-                  "parameters of each prompt, under a name that ends in -<prompt>.");
-  if (fields.problem()) return *fields.problem();
-  return each;
-}
-
-}  // namespace
-
-parsed<std::vector<kv_transfer_request>> parse_transfers(const json::object& body, const kv_transfer_settings& engine,
-                                                         std::size_t prompts) {
-  auto outcome = parse_transfer(body, engine);
-  if (auto* problem = std::get_if<refusal>(&outcome)) return std::move(*problem);
-  auto& first = std::get<kv_transfer_request>(outcome);
-  if (prompts == 1) return std::vector<kv_transfer_request>{std::move(first)};
-  if (engine.protocol != transfer_protocol::ascend_layerwise || first.what == kv_transfer_request::part::none)
-    return std::vector<kv_transfer_request>{};
-  if (first.what == kv_transfer_request::part::take) return std::vector<kv_transfer_request>(prompts, first);
-  return parse_batch(body.at("kv_transfer_params").as_object(), engine, prompts);
 }
 
 json::value offered_params(transfer_protocol protocol, const kv_place& here, const kv_offer& offer) {

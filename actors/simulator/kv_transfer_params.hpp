@@ -46,9 +46,9 @@ std::string render_query(const kv_place& here);
 /// not for it, it leaves alone: an engine without connector, or of the other role, answers by itself.
 parsed<kv_transfer_request> parse_transfer(const boost::json::object& body, const kv_transfer_settings& engine);
 
-/// The same of a request with so many prompts, one each; none: it is answered without a transfer. Only the layer-wise
-/// protocol transfers several: its prefill engine is told of each by `batch_kv_transfer_params`, by the names that the
-/// decode engine has for them, which end in `-<prompt>`.
+/// The same of a request with so many prompts, one each; none: it is answered without a transfer. Two protocols
+/// transfer several: SGLang, whose fields are lists then, and the layer-wise one, whose prefill engine is told of each
+/// in `batch_kv_transfer_params`, by the names that the decode engine has for them, which end in `-<prompt>`.
 parsed<std::vector<kv_transfer_request>> parse_transfers(const boost::json::object& body,
                                                          const kv_transfer_settings& engine, std::size_t prompts);
 

@@ -89,7 +89,7 @@ void read_transfer(json_fields& fields, const json::object& body, const settings
   request.more_transfers.assign(std::make_move_iterator(each.begin() + 1), std::make_move_iterator(each.end()));
   const bool gives = request.transfer.what == kv_transfer_request::part::give;
   if (!gives || !request.transfer.awaited) return;
-  if (engine.kv_transfer.protocol == transfer_protocol::sglang) request.max_tokens.assign(1, 1);
+  if (engine.kv_transfer.protocol == transfer_protocol::sglang) request.max_tokens.assign(request.prompts.size(), 1);
   request.ignore_eos = true;
   request.stops.clear();
 }

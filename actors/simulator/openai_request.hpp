@@ -55,7 +55,7 @@ struct completion_request {
   std::string request_id;
   /// Of the first prompt.
   kv_transfer_request transfer;
-  /// Of those behind it; only the layer-wise protocol has any, the others leave such requests alone.
+  /// Of those behind it; the layer-wise protocol and SGLang have any, the others leave such requests alone.
   std::vector<kv_transfer_request> more_transfers;
 };
 

@@ -98,6 +98,23 @@ TEST_CASE("layer-wise: each of several prompts is asked for by a name of its own
   CHECK(becomes_idle(pair.decode));
 }
 
+TEST_CASE("sglang: a room for each of several prompts") {
+  const engine_fixture one;
+  const auto expected = texts(one.post(completions_path, two_prompts()));
+  const pd_fixture pair(transfer_protocol::sglang);
+  auto body = two_prompts();
+  body["bootstrap_host"] = json::array{"127.0.0.1", "127.0.0.1"};
+  body["bootstrap_port"] = json::array{pair.prefill.engine->kv_port(), pair.prefill.engine->kv_port()};
+  body["bootstrap_room"] = json::array{5, 6};
+  auto prefilled = std::async(std::launch::async, [&] { return pair.prefill.post(completions_path, body).status; });
+  const auto decoded = pair.decode.post(completions_path, body);
+  CHECK(texts(decoded) == expected);
+  CHECK(cached_tokens(decoded) > 0);
+  CHECK(prefilled.get() == 200);
+  CHECK(becomes_idle(pair.prefill));
+  CHECK(becomes_idle(pair.decode));
+}
+
 TEST_CASE("layer-wise: where one of the prompts cannot be had, all of the request fails, and nothing is left") {
   auto takes = pd_fixture::values_of(transfer_protocol::ascend_layerwise, transfer_role::decode);
   takes.kv_transfer.timeout = std::chrono::milliseconds(200);

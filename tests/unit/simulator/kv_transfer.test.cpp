@@ -140,6 +140,23 @@ TEST_CASE("several prompts: layer-wise has a transfer for each, by the number in
   CHECK(std::get<std::vector<kv_transfer_request>>(none).empty());
 }
 
+TEST_CASE("several prompts: SGLang has a room for each") {
+  const auto takes = speaking(transfer_protocol::sglang, transfer_role::decode);
+  const auto read_all = [&](std::string_view body) {
+    return parse_transfers(json::parse({body.data(), body.size()}).as_object(), takes, 2);
+  };
+  const auto lists = read_all(R"({"bootstrap_host":["p","p"],"bootstrap_port":[8998,8999],"bootstrap_room":[5,6]})");
+  const auto& each = std::get<std::vector<kv_transfer_request>>(lists);
+  REQUIRE(each.size() == 2);
+  CHECK(each[0].key == "5");
+  CHECK(each[1].key == "6");
+  CHECK(each[1].port == 8999);
+  CHECK(std::get<std::vector<kv_transfer_request>>(read_all("{}")).empty());
+  for (const auto* wrong : {R"({"bootstrap_host":"p","bootstrap_port":1,"bootstrap_room":5})",
+                            R"({"bootstrap_host":["p","p"],"bootstrap_port":[1,2],"bootstrap_room":[5]})"})
+    CHECK(std::holds_alternative<refusal>(read_all(wrong)));
+}
+
 TEST_CASE("a pull between engines is read as it was written") {
   const auto outcome = parse_pull(render(kv_pull{"key", "engine", {1, 2}, 3, 400}));
   REQUIRE(std::holds_alternative<kv_pull>(outcome));
