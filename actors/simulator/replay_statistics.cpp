@@ -44,6 +44,7 @@ void replay_statistics::first_token(std::uint64_t id, double at_ms, std::uint32_
   counts_.prompt_tokens += prompt_tokens;
   counts_.cached_tokens += cached_tokens;
   one->at = stage::answering;
+  one->ttft_ms = static_cast<float>(ttft);
   one->in_time = ttft < settings_.goodput_base_ms + settings_.goodput_factor * unloaded_ttft_ms;
   if (one->in_time) ++in_time_;
 }
@@ -52,7 +53,11 @@ void replay_statistics::finished(std::uint64_t id, double at_ms, std::uint32_t o
   auto* one = find(id, stage::answering, stage::answering);
   if (!one) return;
   one->at = stage::over;
-  end_to_end_.add(at_ms - one->arrived_ms);
+  const auto took = at_ms - one->arrived_ms;
+  end_to_end_.add(took);
+  const auto per_token = output_tokens > 1 ? std::max(0.0, took - one->ttft_ms) / (output_tokens - 1) : 0.0;
+  if (output_tokens > 1) per_token_.add(per_token);
+  if (one->in_time && per_token <= settings_.goodput_token_ms) ++tokens_in_time_;
   ++counts_.completed;
   counts_.output_tokens += output_tokens;
   last_completion_ms_ = std::max(last_completion_ms_, at_ms);
@@ -98,13 +103,17 @@ replay_summary replay_statistics::summary() const {
   all.unfinished = all.requests - all.completed - all.shed - all.failed;
   all.ttft = latency_summary::of(ttft_);
   all.inter_token = latency_summary::of(inter_token_);
+  all.per_token = latency_summary::of(per_token_);
   all.end_to_end = latency_summary::of(end_to_end_);
   if (const auto seconds = (last_completion_ms_ - first_arrival_ms_.value_or(0)) / 1e3;
       all.completed > 0 && seconds > 0) {
     all.requests_per_second = static_cast<double>(all.completed) / seconds;
     all.output_tokens_per_second = static_cast<double>(all.output_tokens) / seconds;
   }
-  if (all.requests > 0) all.goodput = static_cast<double>(in_time_) / static_cast<double>(all.requests);
+  if (all.requests > 0) {
+    all.goodput = static_cast<double>(in_time_) / static_cast<double>(all.requests);
+    all.goodput_per_token = static_cast<double>(tokens_in_time_) / static_cast<double>(all.requests);
+  }
   if (all.prompt_tokens > 0)
     all.hit_share = static_cast<double>(all.cached_tokens) / static_cast<double>(all.prompt_tokens);
   const auto work = std::accumulate(work_ms_.begin(), work_ms_.end(), 0.0);

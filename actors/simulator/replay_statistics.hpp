@@ -40,6 +40,8 @@ struct replay_summary {
   std::optional<latency_summary> ttft;
   /// Between two tokens of one request; a sample a token.
   std::optional<latency_summary> inter_token;
+  /// Mean time per output token after the first, a sample a completed request of more than one token.
+  std::optional<latency_summary> per_token;
   /// From arrival to the last token.
   std::optional<latency_summary> end_to_end;
   /// Completed ones and their tokens, over the time from the first arrival to the last completion.
@@ -47,6 +49,8 @@ struct replay_summary {
   std::optional<double> output_tokens_per_second;
   /// Share of all requests that had their first token in time (statistics_settings) and did not fail.
   std::optional<double> goodput;
+  /// Of those, who also had their tokens in time.
+  std::optional<double> goodput_per_token;
   /// Share of prompt tokens that came from a cache.
   std::optional<double> hit_share;
   /// The busiest engine's work against the mean of all: 1 is perfect balance.
@@ -61,6 +65,8 @@ struct statistics_settings {
   /// A request is in time with a TTFT below `goodput_base_ms` + `goodput_factor` x its TTFT on an idle engine.
   double goodput_base_ms = 2'000;
   double goodput_factor = 2;
+  /// Its tokens are in time if its mean time per output token is not above.
+  double goodput_token_ms = 50;
 };
 
 /// Collects what happens in a replay. Requests are named by their index in the trace: memory is 16 bytes for each up to
@@ -97,6 +103,7 @@ class replay_statistics {
   enum class stage : std::uint8_t { unknown, waiting, answering, over };
   struct request {
     double arrived_ms = 0;
+    float ttft_ms = 0;
     stage at = stage::unknown;
     bool in_time = false;
   };
@@ -106,10 +113,11 @@ class replay_statistics {
 
   statistics_settings settings_;
   std::vector<request> requests_;
-  replay_histogram ttft_, inter_token_, end_to_end_;
+  replay_histogram ttft_, inter_token_, per_token_, end_to_end_;
   std::vector<double> work_ms_;
   replay_summary counts_;
   std::uint64_t in_time_ = 0;
+  std::uint64_t tokens_in_time_ = 0;
   std::optional<double> first_arrival_ms_;
   double last_completion_ms_ = 0;
   double variation_sum_ = 0;

@@ -13,7 +13,7 @@ namespace {
 ///   prompt = ms_a_token * (tokens to prefill ahead of it + its own that are not cached)
 ///            + othersWeight * requests * (what its prefill delays them)
 ///   answer = wait for KV blocks + decodeWeight * output tokens * tpot
-///   tpot   = base + ms_a_block * (KV blocks in use + its own)
+///   tpot   = base + ms_a_block * (KV blocks in use + its own), half by its own line, half by the mean of all
 ///   wait   = blocks too many / blocks that become free in a millisecond
 ///
 /// An engine alone costs both. Of a pair the prefill engine costs the prompt's part, the decode engine the answer's and

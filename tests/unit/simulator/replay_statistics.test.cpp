@@ -84,6 +84,10 @@ TEST_CASE("a summary of requests worked out by hand") {
   CHECK(*all.hit_share == doctest::Approx(0.2));
   // In time: 1 and 3 of six.
   CHECK(*all.goodput == doctest::Approx(2.0 / 6));
+  // Time per token: 100 of 2, 500 of 19, 1800 of 6 tokens; the last one's 300 ms are too slow.
+  REQUIRE(all.per_token);
+  CHECK(all.per_token->mean == doctest::Approx((50 + 500 / 19.0 + 300) / 3));
+  CHECK(*all.goodput_per_token == doctest::Approx(1.0 / 6));
   // TTFT: 50, 4000, 4000, 100 (of 5).
   REQUIRE(all.ttft);
   CHECK(all.ttft->count == 4);
