@@ -12,6 +12,7 @@ namespace {
 gateway::settings embedded() {
   gateway::settings how;
   how.router = gateway::router_mode::embedded;
+  how.policy.strategy = "kv-aware";  // by cached blocks, however little a short prompt costs
   return how;
 }
 
@@ -32,7 +33,7 @@ TEST_CASE("embedded: without KV events a prompt goes where its like went before,
   for (int i = 0; i < 6; ++i) {
     const auto answer = g.chat();
     CHECK(header(answer, "x-infernex-endpoint") == first);
-    CHECK(header(answer, "x-infernex-decision").starts_with("infernex by prediction (the model is not indexed): "));
+    CHECK(header(answer, "x-infernex-decision").starts_with("kv-aware by prediction (the model is not indexed): "));
     CHECK(header(answer, "x-infernex-decision").find("predicted 2 of 2 blocks") != std::string::npos);
   }
   CHECK(g.metric("infernex_gateway_decisions_by_prediction_total") == 6);

@@ -73,6 +73,7 @@ TEST_CASE("embedded: the index in the process decides") {
   of_model->add("e1", keys);
   gateway::settings how;
   how.router = gateway::router_mode::embedded;
+  how.policy.strategy = "kv-aware";
   gateway_fixture g(how, index);
   g.kv_health = fb::KvHealth::Live;
   g.add({&e0, &e1});
