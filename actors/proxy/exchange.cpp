@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 7> not_to_engine = {
     "x-prefiller-host-port", "x-decoder-host-port"};
 
 /// While there is no pair.
-constexpr std::chrono::milliseconds look_again{100};
+constexpr std::chrono::milliseconds look_for_pair_again{100};
 
 std::uint64_t random_bits() {
   thread_local std::mt19937_64 generator{(std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()};
@@ -71,7 +71,7 @@ http::task<void> find_pair(exchange_run& run, const action::choose_pair& wish) {
   run.charge = {};
   if (wish.wait) {
     const auto since = steady::now();
-    co_await run.wake.wait(since + look_again);
+    co_await run.wake.wait(since + look_for_pair_again);
     run.waited_for_pair += steady::now() - since;
   }
   if (run.talk.over()) co_return;
