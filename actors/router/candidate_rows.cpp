@@ -20,6 +20,10 @@ void fill_unmeasured(std::span<double> scores) {
     if (std::isnan(s)) s = mean;
 }
 
+double made_worse(double total, double factor, bool is_cost) {
+  return is_cost == (total > 0) ? total / factor : total * factor;
+}
+
 void fill_overlaps(std::vector<candidate>& rows, const overlaps& cached, std::uint32_t blocks, row_finder& by_name) {
   const auto known = cached.known ? cached.found : std::span<const overlap>{};
   if (known.empty() && cached.predicted.empty()) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/router/isolation.hpp"
 #include "actors/router/life_totals.hpp"
 #include "messages/view.hpp"
 
@@ -15,6 +16,8 @@ constexpr std::size_t max_labels = 64;
 /// Devices likewise, and adapters in use.
 constexpr std::size_t max_devices = 64;
 constexpr std::size_t max_adapters = 256;
+/// What nobody has taken yet.
+constexpr std::size_t max_health_events = 1'024;
 /// Measurements so old are taken off the board (it stops showing them long before).
 constexpr auto withdraw_loads_after = std::chrono::minutes(1);
 
@@ -105,13 +108,18 @@ struct engine {
 
 struct fleet::impl {
   explicit impl(fleet_settings wanted)
-      : settings(wanted), board(wanted.max_engines), totals(wanted.max_gateways, wanted.max_engines) {
+      : settings(wanted),
+        board(wanted.max_engines),
+        totals(wanted.max_gateways, wanted.max_engines),
+        verdicts(wanted.verdict_silence) {
     snapshot.publish(std::make_shared<const topology>());
   }
 
   fleet_settings settings;
   load_board board;
   life_totals totals;
+  verdict_board verdicts;
+  std::vector<health_event> health_events;
   std::map<std::string, std::map<std::string, engine, std::less<>>, std::less<>> models;
   topology latest;
   published<topology> snapshot;
@@ -139,6 +147,35 @@ struct fleet::impl {
     fresh.as_endpoint.slot = *slot;
     board.set_remote(*slot, totals.sum({m->first, fresh.as_endpoint.instance}));
     return &fresh;
+  }
+
+  /// What verdicts mean for a model's engines. True: for some of them something else than before.
+  bool settle(const std::string& model, std::map<std::string, engine, std::less<>>& engines) {
+    std::vector<asked_engine> asked;
+    std::vector<engine_health> before;
+    for (auto& [instance, of] : engines) {
+      asked.push_back({&of.as_endpoint, verdicts.asked_of(of.as_endpoint.node, of.as_endpoint.devices)});
+      before.push_back(of.as_endpoint.health);
+    }
+    settle_health(asked, settings);
+    bool changed = false;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const auto& now = *asked[i].engine;
+      if (now.health == before[i]) continue;
+      changed = true;
+      if (health_events.size() == max_health_events) health_events.erase(health_events.begin());
+      health_events.push_back({model, now.instance, now.health});
+    }
+    return changed;
+  }
+  void settle_all() {
+    bool changed = false;
+    for (auto& [model, engines] : models)
+      if (settle(model, engines)) {
+        rebuild(model);
+        changed = true;
+      }
+    if (changed) publish();
   }
 
   /// Into the next topology; publish() makes it seen.
@@ -202,6 +239,7 @@ std::vector<fleet_event> fleet::on_announce(const fb::EngineAnnounce& message, c
   if (next.state != of->as_endpoint.state)
     events.push_back({model, next.instance, of->as_endpoint.state, next.state, next.reason});
   of->as_endpoint = std::move(next);
+  impl_->settle(model, impl_->models.find(model)->second);
   impl_->rebuild(model);
   impl_->publish();
   return events;
@@ -228,8 +266,28 @@ void fleet::on_life(const fb::RequestLife& message, clock_point now, std::string
   if (!accepted) ++impl_->refused;
 }
 
+std::vector<health_event> fleet::take_health_events() { return std::exchange(impl_->health_events, {}); }
+
+fleet::isolation_count fleet::isolations() const {
+  isolation_count count;
+  for (const auto& [model, engines] : impl_->models)
+    for (const auto& [instance, of] : engines) {
+      const auto& health = of.as_endpoint.health;
+      if (health.isolated())
+        ++count.isolated;
+      else if (health.asked == fb::VerdictAction::Isolate)
+        ++count.withheld;
+    }
+  return count;
+}
+
+void fleet::on_verdict(const fb::Verdict& message, clock_point now) {
+  if (impl_->verdicts.on_verdict(message, now)) impl_->settle_all();
+}
+
 std::vector<fleet_event> fleet::on_tick(clock_point now) {
   if (!impl_->bus_connected) return {};
+  if (impl_->verdicts.on_tick(now)) impl_->settle_all();
   std::vector<fleet_event> events;
   bool changed = false;
   for (auto m = impl_->models.begin(); m != impl_->models.end();) {
@@ -263,7 +321,9 @@ std::vector<fleet_event> fleet::on_tick(clock_point now) {
       ++e;
     }
     const auto name = model;
-    m = engines.empty() ? impl_->models.erase(m) : std::next(m);
+    const bool engines_left_none = engines.empty();
+    m = engines_left_none ? impl_->models.erase(m) : std::next(m);
+    if (model_changed && !engines_left_none) impl_->settle(name, impl_->models.find(name)->second);
     if (model_changed) impl_->rebuild(name);
     changed = changed || model_changed;
   }
@@ -279,6 +339,7 @@ void fleet::on_bus(bool connected, clock_point now) {
   for (auto& [model, engines] : impl_->models)
     for (auto& [instance, of] : engines) of.last_heard = now;
   impl_->totals.touch(now);
+  impl_->verdicts.touch(now);
 }
 
 }  // namespace infernex::router

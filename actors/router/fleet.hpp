@@ -13,6 +13,9 @@
 
 namespace infernex::router {
 
+/// Whether verdicts on accelerators change where requests go, or are only shown.
+enum class verdict_use : std::uint8_t { act, show };
+
 struct fleet_settings {
   /// An engine whose agent is silent for this long is down.
   std::chrono::milliseconds silence{6'000};
@@ -20,6 +23,14 @@ struct fleet_settings {
   std::chrono::milliseconds forget{60'000};
   /// Gateway totals expire after this much silence.
   std::chrono::milliseconds life_silence{5'000};
+  verdict_use verdicts = verdict_use::act;
+  /// At most this share of a model's ready engines of one role is isolated at once, and never the last; the others are
+  /// served on, and an alert is due.
+  double max_isolated_share = 0.5;
+  /// What the score of an engine is multiplied by while a verdict says "degrade".
+  double degraded_score = 0.5;
+  /// A verdict that nobody has repeated for so long is let go.
+  std::chrono::milliseconds verdict_silence{120'000};
   /// Engines and gateways tracked at most; above, announcements are refused and counted.
   std::uint32_t max_engines = 4096;
   std::uint32_t max_gateways = 1024;
@@ -32,6 +43,13 @@ struct fleet_event {
   fb::EngineState from = fb::EngineState::Unknown;
   fb::EngineState to = fb::EngineState::Unknown;
   std::string reason;
+};
+
+/// What is done about an engine's accelerators has changed.
+struct health_event {
+  std::string model;
+  std::string instance;
+  engine_health now;
 };
 
 /// Turns announcements, loads and life messages into a topology and a load board. One owner calls it; any
@@ -48,11 +66,21 @@ class fleet {
   void on_load(const fb::EngineLoad& message, clock_point now);
   /// `own_source`: the origin id of this process's own gateway, whose totals are on the board already.
   void on_life(const fb::RequestLife& message, clock_point now, std::string_view own_source = {});
+  void on_verdict(const fb::Verdict& message, clock_point now);
   std::vector<fleet_event> on_tick(clock_point now);
   void on_bus(bool connected, clock_point now);
 
   const published<topology>& topologies() const;
   load_board& board();
+
+  /// What became of engines' health since this was asked last.
+  std::vector<health_event> take_health_events();
+  /// Engines that are isolated, and those that are not though a verdict asks for it.
+  struct isolation_count {
+    std::size_t isolated = 0;
+    std::size_t withheld = 0;
+  };
+  isolation_count isolations() const;
 
   /// Messages refused because a bound was reached.
   std::uint64_t refused() const;

@@ -132,6 +132,8 @@ class picker : public plugin {
   /// Ranks: indices of at most `keep` candidates into `order` (given empty), best first. `totals` has one value each.
   virtual void pick(const decision_context& context, std::span<const candidate> all, std::span<const double> totals,
                     std::size_t keep, std::vector<std::uint32_t>& order) = 0;
+  /// Totals are costs to it.
+  virtual bool takes_least() const { return false; }
   /// Goes by turns, which is then the reason given.
   virtual bool in_turn() const { return false; }
 };

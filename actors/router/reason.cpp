@@ -50,7 +50,7 @@ void append_division(std::string& out, const choice_facts& facts, const decision
 
 void append_reason_for_none(std::string& out, const model_endpoints& of, std::string_view adapter,
                             const left_out& why) {
-  const bool left_out = why.other_role + why.without_adapter + why.excluded + why.filtered != 0;
+  const bool left_out = why.isolated + why.other_role + why.without_adapter + why.excluded + why.filtered != 0;
   const bool some_ready = left_out || of.ready_count() != 0;
   out.append("no engine of model ").append(of.model).append(some_ready ? " can take this request" : " is ready");
   const char* separator = ": ";
@@ -64,6 +64,7 @@ void append_reason_for_none(std::string& out, const model_endpoints& of, std::st
   count(in_state(fb::EngineState::Draining), "draining");
   count(in_state(fb::EngineState::Down), "down");
   count(in_state(fb::EngineState::Unknown), "in an unknown state");
+  count(why.isolated, "isolated by verdicts on their accelerators");
   count(why.other_role, "for prefill or decode only");
   count(why.without_adapter, "without adapter " + std::string(adapter));
   count(why.excluded, "excluded after failing it");

@@ -64,6 +64,9 @@ struct scheduler::impl final : profile_runner {
       if (!e.ready()) {
         ++why.by_state[std::min<std::size_t>(static_cast<std::size_t>(e.state), why.by_state.size() - 1)];
         by = fb::EnumNameEngineState(e.state);
+      } else if (e.health.isolated()) {
+        ++why.isolated;
+        by = e.health.why;
       } else if (!request.adapter.empty() &&
                  std::find(e.adapters.begin(), e.adapters.end(), request.adapter) == e.adapters.end()) {
         ++why.without_adapter;
@@ -134,6 +137,9 @@ struct scheduler::impl final : profile_runner {
       const double weight = profile.scorers[s].weight;
       for (std::size_t i = 0; i < all.size(); ++i) sums[i] += weight * column[i];
     }
+    const bool costs = profile.picker->takes_least();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (const auto factor = all[i].to->health.score_factor; factor != 1) sums[i] = made_worse(sums[i], factor, costs);
   }
 
   void rank(const built_profile& profile, const std::vector<candidate>& all, ranking& into) {

@@ -41,6 +41,8 @@ struct scheduler_spec {
 /// Engines of a model that cannot take a request, counted by the first filter they failed.
 struct left_out {
   std::array<std::uint32_t, 5> by_state{};  // by fb::EngineState; Ready stays 0
+  /// By verdicts on their accelerators.
+  std::uint32_t isolated = 0;
   std::uint32_t other_role = 0;
   std::uint32_t without_adapter = 0;
   std::uint32_t excluded = 0;

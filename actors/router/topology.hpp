@@ -41,6 +41,21 @@ struct adapter_use {
   friend bool operator==(const adapter_use&, const adapter_use&) = default;
 };
 
+/// What diagnosis asks for an engine's accelerators, and what is done about it.
+struct engine_health {
+  fb::VerdictAction asked = fb::VerdictAction::Ok;
+  /// Less than what is asked for where too many engines of the model would be out at once, or the operator wants none
+  /// of it.
+  fb::VerdictAction applied = fb::VerdictAction::Ok;
+  /// Its total score is multiplied by this.
+  double score_factor = 1;
+  /// For people: action, fault pattern, place; and why less is done. Empty: nothing is asked for.
+  std::string why = {};
+
+  bool isolated() const { return applied == fb::VerdictAction::Isolate; }
+  friend bool operator==(const engine_health&, const engine_health&) = default;
+};
+
 /// An engine (or a data-parallel rank of one) as a candidate.
 struct endpoint {
   std::string instance;
@@ -71,6 +86,7 @@ struct endpoint {
   std::optional<router::kv_transfer> kv_transfer = {};
   /// Unset: its metrics do not say.
   std::optional<adapter_use> adapters_in_use = {};
+  engine_health health = {};
 
   /// Empty if there is none.
   std::string_view label(std::string_view key) const;

@@ -14,6 +14,7 @@ class dynamo_softmax final : public picker {
   explicit dynamo_softmax(parameters& p) {
     p.read("temperature", temperature_, 0, 1e3, "0: the least cost; the higher, the more evenly spread");
   }
+  bool takes_least() const override { return true; }
   void pick(const decision_context& context, std::span<const candidate> all, std::span<const double> totals,
             std::size_t keep, std::vector<std::uint32_t>& order) override {
     rank_by_with_random_ties(context.random, all.size(), keep, order,

@@ -30,6 +30,7 @@ class min_random final : public picker {
         std::find_if(order.begin(), order.end(), [&](std::uint32_t i) { return totals[i] != totals[order.front()]; });
     std::shuffle(order.begin(), end, context.random);
   }
+  bool takes_least() const override { return true; }
 };
 
 class random_choice final : public picker {
