@@ -74,6 +74,8 @@ using router_actor = caf::typed_actor<
     caf::reacts_to<inbound<fb::EngineLoad>>,
     // A gateway's totals in flight, and what it has finished.
     caf::reacts_to<inbound<fb::RequestLife>>,
+    // Diagnosis says what an accelerator is fit for: its engines are left out, taken less, or take requests again.
+    caf::reacts_to<inbound<fb::Verdict>>,
     // Place these requests. Asks the indexer first where the strategy wants overlaps.
     caf::reacts_to<inbound<fb::RouteQuery>>,
     // The indexer has answered, or has not in time: decide now.
@@ -101,6 +103,8 @@ using gateway_actor = caf::typed_actor<
     caf::reacts_to<inbound<fb::RequestLife>>,
     // A router is there, or goes: all gateways ask the same one for a model.
     caf::reacts_to<inbound<fb::RouterAnnounce>>,
+    // As for the router, for decisions taken here.
+    caf::reacts_to<inbound<fb::Verdict>>,
     // A PD group's proxy is there: pairs of that group are sent to it.
     caf::reacts_to<inbound<fb::PdState>>,
     // Take what happened to requests from the inbox: goes into RequestLife, and into predictions.
@@ -163,6 +167,7 @@ INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RouteQuery>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RequestLife>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::RouterAnnounce>)
 INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::PdState>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::Verdict>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::probe_result>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::event_batch>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::engine::parity_answer>)

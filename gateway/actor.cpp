@@ -1,5 +1,6 @@
 #include "gateway/actor.hpp"
 
+#include "actors/router/fleet_log.hpp"
 #include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 #include "gateway/metrics.hpp"
@@ -23,16 +24,6 @@ struct gateway_state {
 };
 
 using gateway_pointer = gateway_actor::stateful_pointer<gateway_state>;
-
-void tell(const std::vector<router::fleet_event>& events) {
-  for (const auto& e : events) {
-    log::info("engine changed", {{"model", e.model},
-                                 {"instance", e.instance},
-                                 {"from", fb::EnumNameEngineState(e.from)},
-                                 {"to", fb::EnumNameEngineState(e.to)},
-                                 {"reason", e.reason}});
-  }
-}
 
 template <class T>
 void listen(gateway_pointer self, const subject<T>& to, lane via) {
@@ -87,7 +78,8 @@ void on_tick(gateway_pointer self) {
   tend_predictions(*s.facts, now);
   publish_life(*s.facts, *s.messages, regular, now);
   if (!regular) return;
-  tell(s.facts->fleet.on_tick(now));
+  router::tell(s.facts->fleet.on_tick(now));
+  router::tell(s.facts->fleet.take_health_events());
   if (s.facts->routers.expire(now)) show_routers(*s.facts);
   if (s.facts->pd_groups.expire(now)) show_proxies(*s.facts);
   if (s.facts->pairs) s.facts->pairs->on_tick(now, s.bus_is_there);
@@ -109,6 +101,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
   listen(self, messages->names().any_load(), lane::stream);
   listen(self, messages->names().any_request_life(), lane::stream);
   listen(self, messages->names().any_router_announce(), lane::rpc);
+  listen(self, messages->names().any_verdict(), lane::rpc);
   listen(self, messages->names().any_pd_state(), lane::stream);
   auto me = caf::actor_cast<gateway_actor>(self);
   s.connection_watch = messages->watch_connection([me](bool connected) { caf::anon_send(me, bus_changed{connected}); });
@@ -120,7 +113,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
         auto& f = *self->state.facts;
         // Before a request can be routed to the engine.
         if (f.pairs) f.pairs->on_announce(*m.message, m.received_at);
-        tell(f.fleet.on_announce(*m.message, m.received_at));
+        router::tell(f.fleet.on_announce(*m.message, m.received_at));
         tend_predictions(f, m.received_at);
       },
       [self](const inbound<fb::EngineLoad>& m) {
@@ -140,6 +133,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
                                  : f.routers.on_announce(name, {}, epoch_of(*m.message), m.received_at);
         if (changed) show_routers(f);
       },
+      [self](const inbound<fb::Verdict>& m) { self->state.facts->fleet.on_verdict(*m.message, m.received_at); },
       [self](const inbound<fb::PdState>& m) {
         auto& f = *self->state.facts;
         const auto url = text(m.message->url());

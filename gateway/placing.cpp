@@ -151,7 +151,7 @@ std::optional<std::uint32_t> expected_blocks(const candidate& chosen, bool index
 
 bool someone_ready(const route_request& request, const router::model_endpoints* candidates) {
   return candidates && std::any_of(candidates->endpoints.begin(), candidates->endpoints.end(), [&](const auto& e) {
-           return e.ready() &&
+           return e.takes_requests() &&
                   std::find(request.exclude.begin(), request.exclude.end(), e.instance) == request.exclude.end();
          });
 }

@@ -74,12 +74,25 @@ void read_prediction(config::section at, router::prediction_settings& into) {
       .read_bytes("max_bytes", into.max_bytes, 1 << 20, 64ULL << 30);
 }
 
+namespace {
+
+void read_verdicts(config::section at, router::fleet_settings& into) {
+  using router::verdict_use;
+  at.read_choice("use", into.verdicts, {{"act", verdict_use::act}, {"show", verdict_use::show}});
+  at.read("max_isolated_share", into.max_isolated_share, 0, 1)
+      .read("degraded_score", into.degraded_score, 0.01, 1)
+      .read("silence", into.verdict_silence, 10s, 24h);
+}
+
+}  // namespace
+
 void read_fleet(config::section at, router::fleet_settings& into) {
   at.read("silence", into.silence, 500ms, 10min)
       .read("forget", into.forget, 1s, 24h)
       .read("life_silence", into.life_silence, 500ms, 10min)
       .read("max_engines", into.max_engines, 1, 65'536)
       .read("max_gateways", into.max_gateways, 1, 65'536);
+  read_verdicts(at.below("verdicts"), into);
 }
 
 void read_router(config::section at, router::settings& into, std::optional<std::chrono::milliseconds> route_timeout) {

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "actors/router/answers.hpp"
+#include "actors/router/fleet_log.hpp"
 #include "actors/router/overlap_source.hpp"
 #include "actors/router/presence.hpp"
 #include "actors/runtime/ask_announcements.hpp"
@@ -43,15 +44,6 @@ void listen(pointer self, const subject<T>& to, const subscribe_options& options
     self->state.subscriptions.push_back(*std::move(made));
   else  // the supervisor tries again
     self->quit(caf::make_error(caf::sec::runtime_error, render(made.failure())));
-}
-
-void tell(const std::vector<fleet_event>& events) {
-  for (const auto& e : events)
-    log::info("engine changed", {{"model", e.model},
-                                 {"instance", e.instance},
-                                 {"from", fb::EnumNameEngineState(e.from)},
-                                 {"to", fb::EnumNameEngineState(e.to)},
-                                 {"reason", e.reason}});
 }
 
 void on_query(pointer self, inbound<fb::RouteQuery>&& query) {
@@ -98,12 +90,16 @@ void on_tick(pointer self) {
   s.say->publish();
   s.here->on_tick(now);
   tell(facts.engines.on_tick(now));
+  tell(facts.engines.take_health_events());
   facts.places.on_tick(now);
   s.say->give(facts.queue.on_tick(std::chrono::steady_clock::now()));
   facts.metrics.show(facts.queue);
   const auto size = facts.places.fleet_size();
   facts.metrics.engines.Set(static_cast<double>(size.known));
   facts.metrics.engines_ready.Set(static_cast<double>(size.ready));
+  const auto isolations = facts.engines.isolations();
+  facts.metrics.engines_isolated.Set(static_cast<double>(isolations.isolated));
+  facts.metrics.isolations_withheld.Set(static_cast<double>(isolations.withheld));
   facts.metrics.in_flight.Set(static_cast<double>(size.in_flight));
   facts.metrics.reservations_open.Set(static_cast<double>(facts.open.open()));
   catch_up(facts.metrics.facts_refused, static_cast<double>(facts.engines.refused()));
@@ -123,6 +119,7 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   const auto& names = messages->names();
   listen(self, names.any_announce(), {lane::rpc, {}, s.how.fact_credit});
   listen(self, names.any_load(), {lane::stream, {}, s.how.fact_credit});
+  listen(self, names.any_verdict(), {lane::rpc, {}, s.how.fact_credit});
   listen(self, names.any_request_life(), {lane::stream, {}, s.how.fact_credit});
   listen(self, names.any_route_query(), {lane::rpc, "router", s.how.query_credit});
   listen(self, names.any_route_query_of(s.facts->name), {lane::rpc, {}, s.how.query_credit});
@@ -151,6 +148,7 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
         self->state.facts->queue.on_life(*m.message);
         let_go(self->state);
       },
+      [self](const inbound<fb::Verdict>& m) { self->state.facts->engines.on_verdict(*m.message, m.received_at); },
       [self](inbound<fb::RouteQuery>& m) { on_query(self, std::move(m)); },
       [self](const std::shared_ptr<const match_result>& m) { on_match(self->state, *m); },
       [self](const std::shared_ptr<const scheduler_spec>& config) { self->state.facts->places.use(*config); },

@@ -104,7 +104,12 @@ std::string candidates_table(const json::array& candidates) {
   rows[0].insert(rows[0].end(), scorers.begin(), scorers.end());
   rows[0].insert(rows[0].end(), {"TOTAL", "FILTERS"});
   for (const auto& one : candidates) rows.push_back(row_of(one.as_object(), scorers.size()));
-  return table(rows);
+  auto out = table(rows);
+  for (const auto& one : candidates) {
+    const auto health = text_of(one.as_object(), "health");
+    if (!health.empty()) out += "  " + text_of(one.as_object(), "instance") + " has a verdict: " + health + '\n';
+  }
+  return out;
 }
 
 std::string explain(const json::object& choice, const std::string& model) {

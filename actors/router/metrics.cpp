@@ -21,6 +21,10 @@ router_metrics::router_metrics(metrics_registry& r)
           r.histogram("infernex_router_match_seconds", "Waiting for the indexer's answer", internal_buckets())),
       engines(r.gauge("infernex_router_engines", "Engines known")),
       engines_ready(r.gauge("infernex_router_engines_ready", "Engines that take requests")),
+      engines_isolated(
+          r.gauge("infernex_router_engines_isolated", "Engines left out by verdicts on their accelerators")),
+      isolations_withheld(r.gauge("infernex_router_isolations_withheld",
+                                  "Engines served on though a verdict says isolate: too many would be out")),
       in_flight(r.gauge("infernex_router_in_flight_requests",
                         "Requests at all engines, by gateways' totals and own "
                         "reservations")),

@@ -26,6 +26,8 @@ class router_metrics {
   prometheus::Histogram& match_seconds;
   prometheus::Gauge& engines;
   prometheus::Gauge& engines_ready;
+  prometheus::Gauge& engines_isolated;
+  prometheus::Gauge& isolations_withheld;
   prometheus::Gauge& in_flight;
   prometheus::Gauge& reservations_open;
   prometheus::Counter& facts_refused;

@@ -46,6 +46,7 @@ void describe(const ranking& from, std::size_t i, fb::CandidateT& as) {
     as.host_blocks = one.host_blocks;
   }
   as.predicted_blocks = one.predicted_blocks;
+  as.health = one.to->health.why;
   if (one.to->data_parallel_rank) as.data_parallel_rank = *one.to->data_parallel_rank;
   const auto scores = from.scores_of(i);
   for (std::size_t s = 0; s < scores.size(); ++s) {
@@ -67,6 +68,7 @@ void describe_left_out(const std::vector<dropped>& engines, std::vector<std::uni
     candidate.instance = one.to->instance;
     candidate.url = one.to->url;
     candidate.filtered_by = one.by;
+    candidate.health = one.to->health.why;
     if (one.to->data_parallel_rank) candidate.data_parallel_rank = *one.to->data_parallel_rank;
   }
 }

@@ -37,12 +37,13 @@ std::int64_t room_for_all(const model_endpoints& model, const load_board& loads,
                           clock_point now) {
   std::int64_t sum = 0;
   for (const auto& engine : model.endpoints)
-    if (engine.ready() && engine.role != fb::EngineRole::Prefill) sum += room_for(loads.read(engine.slot, now), limits);
+    if (engine.takes_requests() && engine.role != fb::EngineRole::Prefill)
+      sum += room_for(loads.read(engine.slot, now), limits);
   return sum;
 }
 
 bool could_take(const endpoint& engine, const engine_wanted& wanted) {
-  if (!engine.ready()) return false;
+  if (!engine.takes_requests()) return false;
   if (engine.role != fb::EngineRole::Aggregated && !(wanted.disaggregates && engine.role == fb::EngineRole::Decode))
     return false;
   if (!wanted.adapter.empty() &&
@@ -82,7 +83,7 @@ bool saturation::room_somewhere(const model_endpoints& model, const engine_wante
 void saturation::append_full(const model_endpoints& model, const load_board& loads, clock_point now,
                              std::vector<std::string_view>& names) const {
   for (const auto& engine : model.endpoints)
-    if (!engine.ready() || !has_room(loads.read(engine.slot, now), limits_)) names.push_back(engine.instance);
+    if (!engine.takes_requests() || !has_room(loads.read(engine.slot, now), limits_)) names.push_back(engine.instance);
 }
 
 }  // namespace infernex::router

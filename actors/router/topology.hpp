@@ -93,6 +93,7 @@ struct endpoint {
   /// `host:port` of the URL.
   std::string_view address() const;
   bool ready() const { return state == fb::EngineState::Ready; }
+  bool takes_requests() const { return ready() && !health.isolated(); }
   friend bool operator==(const endpoint&, const endpoint&) = default;
 };
 

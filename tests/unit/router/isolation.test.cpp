@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "actors/router/candidate_rows.hpp"
+#include "actors/router/policy.hpp"
 #include "messages/view.hpp"
 
 namespace infernex::router {
@@ -197,6 +199,65 @@ TEST_CASE("messages that name no place are refused") {
   CHECK(!board.on_verdict(*verified(s.verdict("n0", 1, action::Isolate)), s.now));  // one place is all it keeps
   CHECK(board.refused() == 2);
   CHECK(board.places() == 1);
+}
+
+/// Two engines of equal load, of which the first has a verdict.
+struct weighed_pair {
+  load_board loads{4};
+  model_endpoints of{"m", {}};
+  policy how;
+  explicit weighed_pair(std::string strategy, engine_health health) {
+    how.strategy = std::move(strategy);
+    for (const auto* name : {"a", "b"}) {
+      endpoint e;
+      e.instance = name;
+      e.url = "http://" + e.instance;
+      e.state = fb::EngineState::Ready;
+      e.slot = *loads.acquire();
+      loads.report(e.slot, 0, 0, 0.5, clock_point{1'000s});
+      of.endpoints.push_back(e);
+    }
+    of.endpoints[0].health = std::move(health);
+  }
+  decision decide(scheduler& by, scheduler::detail how_much = scheduler::detail::brief) {
+    placement p;
+    p.request_id = "r";
+    p.blocks = 10;
+    p.block_size = 16;
+    p.prompt_tokens = 160;
+    return by.decide(p, &of, loads, {true, "", {}, {}}, clock_point{1'000s}, how_much);
+  }
+};
+
+TEST_CASE("every policy leaves out who is isolated, and says why") {
+  for (const auto* strategy : {"round-robin", "random", "kv-aware", "infernex", "dynamo", "least-load"}) {
+    CAPTURE(strategy);
+    weighed_pair t(strategy, {action::Isolate, action::Isolate, 0.5, "isolate: x on device 0 of n0"});
+    const auto by = make_scheduler(spec_of(t.how));
+    for (int i = 0; i < 10; ++i) CHECK(t.decide(*by).serving.ranked.front().to->instance == "b");
+    const auto all = t.decide(*by, scheduler::detail::every_candidate);
+    REQUIRE(all.left_out_engines.size() == 1);
+    CHECK(all.left_out_engines[0].by == "isolate: x on device 0 of n0");
+    t.of.endpoints[1].state = fb::EngineState::Down;
+    CHECK(t.decide(*by).reason.find("1 isolated by verdicts") != std::string::npos);
+  }
+}
+
+TEST_CASE("who is degraded is chosen after its equals, whether totals are scores or costs") {
+  for (const auto* strategy : {"kv-aware", "infernex"}) {
+    CAPTURE(strategy);
+    weighed_pair t(strategy, {action::Degrade, action::Degrade, 0.5, "degrade: x"});
+    const auto by = make_scheduler(spec_of(t.how));
+    for (int i = 0; i < 10; ++i) CHECK(t.decide(*by).serving.ranked.front().to->instance == "b");
+  }
+}
+
+TEST_CASE("a total is made worse") {
+  CHECK(made_worse(2, 0.5, false) == doctest::Approx(1));
+  CHECK(made_worse(-2, 0.5, false) == doctest::Approx(-4));
+  CHECK(made_worse(2, 0.5, true) == doctest::Approx(4));
+  CHECK(made_worse(-2, 0.5, true) == doctest::Approx(-1));
+  CHECK(made_worse(0, 0.5, true) == doctest::Approx(0));
 }
 
 }  // namespace
