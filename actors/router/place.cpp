@@ -2,16 +2,12 @@
 
 #include <vector>
 
+#include "actors/router/announced.hpp"
 #include "messages/view.hpp"
 
 namespace infernex::router {
 
 namespace {
-
-template <class T>
-std::optional<T> optional_of(const flatbuffers::Optional<T>& value) {
-  return value ? std::optional<T>(*value) : std::nullopt;
-}
 
 std::size_t key_count(const fb::RouteItem& item) { return item.keys() ? item.keys()->size() : 0; }
 
