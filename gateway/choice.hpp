@@ -43,12 +43,17 @@ struct candidate {
   bool by_prediction = false;
   /// Of an engine with several ranks behind one URL.
   std::optional<std::uint32_t> data_parallel_rank;
-  /// The engine that computes the prompt for it, and the group of both; empty: it does so itself.
+  /// The engine that computes the prompt for it.
   std::string prefill_instance = {};
   std::string prefill_url = {};
+  /// The PD group whose proxy it is reached by; empty: none, it is asked itself.
   std::string pd_group = {};
+  /// No prefill engine is named, but the group is to find one.
+  bool group_prefills = false;
 
   bool pair() const { return !prefill_instance.empty(); }
+  bool by_group() const { return pair() || !pd_group.empty(); }
+  bool prefills_itself() const { return !pair() && !group_prefills; }
   std::uint32_t expected_blocks() const { return std::max(overlap_blocks, predicted_blocks); }
 };
 

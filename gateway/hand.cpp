@@ -92,15 +92,11 @@ placed_request::placed_request(hand& at, const router::model_endpoints& model, c
                                const candidate& to)
     : at_(at), model_(model.model) {
   const auto share = share_of(request, to.expected_blocks());
-  if (to.pair()) {
-    prefills_ = stake_at(model, to.prefill_instance, share);
-    answers_ = stake_at(model, to.instance, {1, 0, share.blocks});
-  } else {
-    answers_ = stake_at(model, to.instance, share);
-  }
+  if (to.pair()) prefills_ = stake_at(model, to.prefill_instance, share);
+  answers_ = stake_at(model, to.instance, to.prefills_itself() ? share : router::load_share{1, 0, share.blocks});
   put(prefills_, {});
   put(answers_, request.request_id);
-  if (at_.predicts() && !request.keys.empty())
+  if (at_.predicts() && !request.keys.empty() && !to.group_prefills)
     at_.note(routed_prompt{request.request_id, model_, to.pair() ? to.prefill_instance : to.instance, request.key_mode,
                            request.keys});
 }

@@ -28,8 +28,12 @@ http::fields to_engine(const http::fields& from_client, std::string_view request
   return headers;
 }
 
+void drop_header(http::fields& from, std::string_view name) {
+  std::erase_if(from, [&](const auto& field) { return http::same_name(field.name, name); });
+}
+
 void set_header(http::fields& into, const http::field& one) {
-  std::erase_if(into, [&](const auto& field) { return http::same_name(field.name, one.name); });
+  drop_header(into, one.name);
   into.push_back(one);
 }
 

@@ -17,6 +17,7 @@ http::fields to_engine(const http::fields& from_client, std::string_view request
 
 /// Puts a field in place of all of its name.
 void set_header(http::fields& into, const http::field& one);
+void drop_header(http::fields& from, std::string_view name);
 
 /// The engine's headers as the client gets them, without those that the gateway sets.
 http::fields to_client(const http::fields& from_engine);

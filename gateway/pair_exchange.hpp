@@ -36,8 +36,9 @@ struct pair_result {
 class pair_exchange {
  public:
   virtual ~pair_exchange() = default;
-  /// Answers `in` by `to`, a pair, and where that fails by other pairs of its group. `target`: path and query for the
-  /// engines. The arguments live until the task has ended; `heard` is called until then.
+  /// Answers `in` by `to`, a pair or a decode engine of a group, and where that fails by other pairs of the group.
+  /// `target`: path and query for the engines. The arguments live until the task has ended; `heard` is called until
+  /// then.
   virtual http::task<pair_result> run(api kind, const candidate& to, const std::string& target,
                                       const std::string& request_id, http::request& in, http::responder& out,
                                       pair_listener& heard) = 0;

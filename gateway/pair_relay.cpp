@@ -15,7 +15,8 @@ class pair_way_back final : public http::responder, public pair_listener {
   void on_pair(std::string_view prefill, std::string_view decode) override {
     refresh_topology(s_);
     place_.reset();
-    const bool as_routed = !tried_ && prefill == first_.prefill_instance && decode == first_.instance;
+    const bool as_routed =
+        !tried_ && !first_.group_prefills && prefill == first_.prefill_instance && decode == first_.instance;
     candidate other;
     if (!as_routed) {
       other.instance = decode;

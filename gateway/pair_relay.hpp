@@ -13,7 +13,7 @@ struct pair_relayed {
   relayed how;
 };
 
-/// `pd: embedded`: runs the request at a pair from this thread. What it counts at engines follows the pairs that are
+/// `pd: embedded`: runs the request by a group from this thread. What it counts at engines follows the pairs that are
 /// really used.
 http::task<pair_relayed> relay_pair(session& s, const candidate& to, std::string_view upstream_path);
 

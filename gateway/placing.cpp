@@ -134,6 +134,17 @@ choice place(const route_request& request, const router::model_endpoints* candid
   return out;
 }
 
+void name_groups(std::vector<candidate>& ranked, const router::model_endpoints& model) {
+  bool alone = false;
+  for (auto& c : ranked) {
+    const auto* at = c.pair() ? nullptr : model.find(c.instance);
+    if (!at || at->role != fb::EngineRole::Decode) continue;
+    c.pd_group = at->group;
+    if (&c == &ranked.front()) alone = true;
+    c.group_prefills = !alone && c.by_group();
+  }
+}
+
 choice place_by_load(const route_request& request, const router::model_endpoints* candidates,
                      const router::load_board& loads, router::scheduler& by, router::clock_point now,
                      std::string_view why) {

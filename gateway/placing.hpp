@@ -40,6 +40,10 @@ choice place_by_load(const route_request& request, const router::model_endpoints
                      const router::load_board& loads, router::scheduler& by, router::clock_point now,
                      std::string_view why);
 
+/// Says by which PD group each engine that only decodes is to be reached. Where the best candidate is such an engine by
+/// itself, computing the prompt there is what was decided; runners-up of anything else leave that to the group.
+void name_groups(std::vector<candidate>& ranked, const router::model_endpoints& model);
+
 /// Leading blocks that parity expects in the engine's cache; nothing where neither a prediction nor the index can tell:
 /// an engine whose KV events do not flow is not in the index, and its absence there is no zero. `at`: the engine as
 /// it announced itself, null if it is gone.

@@ -1,5 +1,8 @@
 #include "gateway/relay.hpp"
 
+#include <algorithm>
+
+#include "gateway/error_message.hpp"
 #include "gateway/headers.hpp"
 #include "gateway/pair_relay.hpp"
 #include "gateway/routing_headers.hpp"
@@ -93,10 +96,11 @@ http::task<relayed> relay_stream(session& s, http::exchange from, const candidat
   co_return done();
 }
 
-/// What one attempt is sent to: the engine, or for a pair the proxy of its group, which is told of the pair.
+/// What one attempt is sent to: the engine, or the proxy of its group, which is told of the engines.
 struct destination {
   std::string url;
-  http::fields pair;
+  std::string prefill;
+  std::string decode;
   bool proxy = false;
 };
 
@@ -105,28 +109,59 @@ std::string address_of(const std::string& url) {
   return parsed ? parsed->at.host + ":" + std::to_string(parsed->at.port) : std::string{};
 }
 
-/// The decode engine can do all of it, only slower. That is another attempt: what it takes says nothing of the pair,
-/// and what was expected is cached by the other engine.
-void give_up_pair(session& s, candidate& to, std::string_view who, std::string_view why) {
+/// The decode engine can do all of it, only slower. Instead of a pair that is another attempt: what it takes says
+/// nothing of the pair, and what was expected is cached by the other engine.
+void leave_group(session& s, candidate& to, std::string_view who, std::string_view why) {
   s.decision += "; " + std::string(who) + "PD group " + to.pd_group + ' ' + std::string(why) +
                 ": the decode engine computes the prompt";
-  to.prefill_instance.clear();
-  to.overlap_blocks = to.predicted_blocks = 0;
-  ++s.attempt;
-  s.expected_blocks.reset();
-  s.by_prediction = false;
+  if (to.pair()) {
+    to.prefill_instance.clear();
+    to.overlap_blocks = to.predicted_blocks = 0;
+    ++s.attempt;
+    s.expected_blocks.reset();
+    s.by_prediction = false;
+  }
+  to.pd_group.clear();
+  to.group_prefills = false;
 }
 
 constexpr std::string_view its_proxy = "the proxy of ";
 
 destination destination_of(session& s, candidate& to) {
-  if (!to.pair()) return {to.url, {}, false};
-  if (const auto proxy = s.at.proxy_of(to.pd_group); !proxy.empty())
-    return {proxy,
-            {{"x-prefiller-host-port", address_of(to.prefill_url)}, {"x-decoder-host-port", address_of(to.url)}},
-            true};
-  give_up_pair(s, to, its_proxy, "is not on the bus");
-  return {to.url, {}, false};
+  if (!to.by_group()) return {to.url, {}, {}, false};
+  const auto proxy = s.at.proxy_of(to.pd_group);
+  if (proxy.empty()) {
+    leave_group(s, to, its_proxy, "is not on the bus");
+    return {to.url, {}, {}, false};
+  }
+  if (to.group_prefills) {
+    // By whom is not known here, nor what that engine caches or how long it takes.
+    s.attempt = std::max(s.attempt, 2U);
+    s.expected_blocks.reset();
+    s.by_prediction = false;
+  }
+  const std::string prefill = to.pair() ? address_of(to.prefill_url) : to.group_prefills ? "" : "none";
+  return {proxy, prefill, address_of(to.url), true};
+}
+
+/// What the client says of engines does not count beside what was decided.
+void name_engines(http::fields& headers, const destination& to) {
+  drop_header(headers, "x-prefiller-host-port");
+  if (!to.prefill.empty()) headers.push_back({"x-prefiller-host-port", to.prefill});
+  set_header(headers, {"x-decoder-host-port", to.decode});
+}
+
+/// The proxy has tried what it could: its story is told, be it in part.
+http::task<relayed> refused_by_proxy(session& s, http::exchange from, const candidate& to) {
+  constexpr std::uint64_t most_read = 16 << 10;
+  constexpr std::size_t most_told = 1'200;
+  const auto status = from.status();
+  const auto body = co_await from.read_all(most_read);
+  if (s.given_up()) co_return failed_at_proxy(judge(s, body ? error{errc::timed_out, {}} : body.failure(), to));
+  s.pair_story = "by the proxy of PD group " + to.pd_group + ", which answered " + std::to_string(status);
+  if (const auto told = body ? error_message(*body) : std::string(); !told.empty())
+    s.pair_story += ": " + header_line(told, most_told);
+  co_return failed_at_proxy(failed(s.pair_story));
 }
 
 }  // namespace
@@ -144,10 +179,10 @@ void note_first_token(session& s, placed_request& place) {
 }
 
 http::task<relayed> relay(session& s, candidate to, std::string_view upstream_path) {
-  if (to.pair() && s.at.pairs) {
-    auto at_pairs = co_await relay_pair(s, to, upstream_path);
-    if (at_pairs.unusable.empty()) co_return std::move(at_pairs.how);
-    give_up_pair(s, to, {}, at_pairs.unusable);
+  if (to.by_group() && s.at.pairs) {
+    auto by_pairs = co_await relay_pair(s, to, upstream_path);
+    if (by_pairs.unusable.empty()) co_return std::move(by_pairs.how);
+    leave_group(s, to, {}, by_pairs.unusable);
   }
   const auto way = destination_of(s, to);
   const auto base = http::parse_url(way.url);
@@ -155,6 +190,7 @@ http::task<relayed> relay(session& s, candidate to, std::string_view upstream_pa
   std::optional<placed_request> place(std::in_place, s.at, *s.model, s.where, to);
   s.instance = to.instance;
   s.prefill_instance = to.prefill_instance;
+  s.prefilled_somewhere = to.group_prefills;
   s.met = place->met();
   s.met_at_prefill = place->met_at_prefill();
 
@@ -166,26 +202,26 @@ http::task<relayed> relay(session& s, candidate to, std::string_view upstream_pa
   options.idle_timeout = s.body.stream ? s.at.shared.how.stream_idle_timeout : left;
   options.cancel = &s.upstream;
   auto headers = to_engine(s.in.headers, s.request_id, to.data_parallel_rank);
-  for (const auto& one : way.pair) set_header(headers, one);
+  if (way.proxy) name_engines(headers, way);
   const http::outgoing what{"POST", target, std::move(headers), s.in.body};
   auto opened = co_await s.at.worker.upstream().open(base->at, what, options);
   if (!opened && way.proxy && opened.failure().code == errc::unreachable && !s.given_up()) {
     place.reset();
-    give_up_pair(s, to, its_proxy, "cannot be reached");
+    leave_group(s, to, its_proxy, "cannot be reached");
     co_return co_await relay(s, std::move(to), upstream_path);
   }
   // It does not hold one of the two (any more, or not yet).
   if (opened && way.proxy && opened->status() == 403) {
     place.reset();
-    give_up_pair(s, to, its_proxy, "does not know the pair");
+    leave_group(s, to, its_proxy, "does not know the engines");
     co_return co_await relay(s, std::move(to), upstream_path);
   }
   if (!opened && way.proxy) co_return failed_at_proxy(judge(s, opened.failure(), to));
   if (!opened) co_return judge(s, opened.failure(), to);
   const auto status = opened->status();
   if (worth_retry_status(status)) {
-    auto refused = failed(status == 503 ? "answered 503" : status == 502 ? "answered 502" : "answered 504");
-    co_return way.proxy ? failed_at_proxy(std::move(refused)) : std::move(refused);
+    if (way.proxy) co_return co_await refused_by_proxy(s, *std::move(opened), to);
+    co_return failed(status == 503 ? "answered 503" : status == 502 ? "answered 502" : "answered 504");
   }
   if (!way.proxy) s.at.backoff.succeeded(to.instance);
   if (http::find(opened->headers(), "content-type").starts_with("text/event-stream")) {

@@ -21,7 +21,7 @@ std::string upstream_target(const session& s, std::string_view upstream_path);
 /// A streamed answer's first token has come.
 void note_first_token(session& s, placed_request& place);
 
-/// Sends the request to one engine, or to a pair (by its group's proxy, or from here), and passes the answer on.
+/// Sends the request to one engine, or to engines of a PD group (by its proxy, or from here), and passes the answer on.
 /// Nothing reaches the client before the engine's whole answer (not streamed) or first event (streamed) is there.
 http::task<relayed> relay(session& s, candidate to, std::string_view upstream_path);
 

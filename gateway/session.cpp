@@ -54,7 +54,7 @@ void finish(session& s) {
   f.model = s.model->model;
   f.record.request_id = s.request_id;
   f.record.instance = s.instance;
-  f.computed_at = s.prefill_instance.empty() ? s.instance : s.prefill_instance;
+  if (!s.prefilled_somewhere) f.computed_at = s.prefill_instance.empty() ? s.instance : s.prefill_instance;
   f.record.outcome = s.outcome;
   f.record.status = static_cast<std::uint16_t>(s.status);
   f.record.attempts = static_cast<std::uint8_t>(std::min(s.attempt, 255U));
@@ -150,6 +150,7 @@ http::task<void> route(session& s, attempts& tries) {
   if (!tries.story().empty()) s.decision += "; after " + tries.story();
   s.index_used = chosen.index_used;
   s.shed = chosen.shed;
+  name_groups(chosen.ranked, *s.model);
   tries.offer(std::move(chosen.ranked));
 }
 
@@ -176,6 +177,7 @@ http::task<void> forward(session& s, std::string_view upstream_path) {
   }
   s.instance.clear();
   s.prefill_instance.clear();
+  s.prefilled_somewhere = false;
   if (s.shed) co_return co_await refuse(s, all_saturated(s.body.model, s.reason, *s.shed));
   if (!tries.story().empty()) co_return co_await refuse(s, engines_failed(tries.story()));
   co_await refuse(s, no_engine(s.body.model, s.reason));

@@ -57,6 +57,8 @@ struct session {
   std::string instance;
   /// Of a pair; empty: `instance` computes the prompt too.
   std::string prefill_instance;
+  /// By an engine that a proxy has chosen.
+  bool prefilled_somewhere = false;
   /// Of pairs that failed; what relayed::failure points to.
   std::string pair_story;
   unsigned status = 0;

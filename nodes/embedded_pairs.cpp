@@ -32,6 +32,7 @@ class embedded_exchange final : public gateway::pair_exchange {
     what.group = to.pd_group;
     what.prefill = to.prefill_instance;
     what.decode = to.instance;
+    what.alone = to.prefills_itself();
     auto done = co_await thread_.run(std::move(what), in, out, told);
     gateway::pair_result result;
     result.bad_body = std::move(done.bad_body);

@@ -169,6 +169,12 @@ void pair_charge::release() {
   }
 }
 
+named_pair read_names(std::string_view prefill, std::string_view decode) {
+  named_pair named{std::string(prefill), std::string(decode), prefill == "none"};
+  if (named.alone) named.prefill.clear();
+  return named;
+}
+
 std::string stranger_of(const group_view& group, const named_pair& named) {
   const auto check = [&group](fb::EngineRole role, std::string_view list) {
     for (auto item = next_item(list); !item.empty(); item = next_item(list)) {
@@ -220,6 +226,28 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
   }
   if (!alone) return no_pair{"no decode engine of the group is ready"};
   return no_pair{"no prefill engine of the group is ready"};
+}
+
+std::optional<chosen_pair> choose_alone(const group_view& group, const named_pair& named, std::size_t prompt_bytes) {
+  std::vector<ranked_member> decodes;
+  for (const auto& m : group.members) {
+    if (m.role != fb::EngineRole::Decode || !m.usable()) continue;
+    const auto at = decode_rank(m, named, {});
+    if (!at.refuses && (named.decode.empty() || at.named != std::string_view::npos)) decodes.push_back({at, &m});
+  }
+  const auto* best = best_of(decodes);
+  if (!best) return std::nullopt;
+  chosen_pair chosen{{std::nullopt, best->member->engine}, fb::KvProtocol::None, {}};
+  chosen.charge = pair_charge(nullptr, best->member->load, prompt_bytes);
+  return chosen;
+}
+
+void note_refusal(const group_view& group, const action::report& what) {
+  if (!what.refused) return;
+  const bool decode = what.failed == leg::decode || !what.pair.prefill;
+  const auto* member = decode ? group.find(fb::EngineRole::Decode, what.pair.decode.address)
+                              : group.find(fb::EngineRole::Prefill, what.pair.prefill->address);
+  if (member) member->load->refuses.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace infernex::proxy

@@ -45,7 +45,10 @@ class pair_charge {
 struct named_pair {
   std::string prefill;
   std::string decode;
+  /// `x-prefiller-host-port: none`: on the first attempt the decode engine computes the prompt too.
+  bool alone = false;
 };
+named_pair read_names(std::string_view prefill, std::string_view decode);
 
 struct chosen_pair {
   engine_pair pair;
@@ -65,5 +68,10 @@ std::string stranger_of(const group_view& group, const named_pair& named);
 /// prefill engine left: decode alone, if `local_prefill`.
 std::variant<chosen_pair, no_pair> choose(const group_view& group, const action::choose_pair& wish,
                                           const named_pair& named, std::size_t prompt_bytes, bool local_prefill);
+/// The least loaded of the decode engines that are named (none named: of all) by itself, if one can take the request.
+std::optional<chosen_pair> choose_alone(const group_view& group, const named_pair& named, std::size_t prompt_bytes);
+
+/// Known to all threads at once, where nobody listened: the next request is not to run into it.
+void note_refusal(const group_view& group, const action::report& what);
 
 }  // namespace infernex::proxy

@@ -10,11 +10,14 @@ class group_pairs final : public pair_source {
 
   http::task<std::variant<chosen_pair, no_pair>> choose(const action::choose_pair& wish) override {
     const auto view = at_.view();
+    if (!std::exchange(begun_, true) && named_.alone) {
+      if (auto alone = choose_alone(*view, named_, prompt_bytes_)) co_return *std::move(alone);
+    }
     co_return proxy::choose(*view, wish, named_, prompt_bytes_, at_.shared.how.exchange.tries.local_prefill);
   }
 
   void report(const action::report& what) override {
-    if (what.refused) note_refusal(what);
+    if (what.refused) note_refusal(*at_.view(), what);
     if (!what.pair.prefill) return;
     const auto& prefill = what.pair.prefill->address;
     const auto& decode = what.pair.decode.address;
@@ -24,18 +27,10 @@ class group_pairs final : public pair_source {
   }
 
  private:
-  /// Known to all threads at once: the next request is not to run into it.
-  void note_refusal(const action::report& what) {
-    const bool decode = what.failed == leg::decode || !what.pair.prefill;
-    const auto view = at_.view();
-    const auto* member = decode ? view->find(fb::EngineRole::Decode, what.pair.decode.address)
-                                : view->find(fb::EngineRole::Prefill, what.pair.prefill->address);
-    if (member) member->load->refuses.store(true, std::memory_order_relaxed);
-  }
-
   hand& at_;
   named_pair named_;
   std::size_t prompt_bytes_;
+  bool begun_ = false;
 };
 
 /// Counts a request in flight while it lives, if there is room.
@@ -80,8 +75,8 @@ http::task<void> serve_completion(hand& at, api kind, http::request& in, http::r
     refused();
     co_return co_await send_error(out, 400, facts.failure().detail, "invalid_request");
   }
-  named_pair named{std::string(http::find(in.headers, "x-prefiller-host-port")),
-                   std::string(http::find(in.headers, "x-decoder-host-port"))};
+  auto named =
+      read_names(http::find(in.headers, "x-prefiller-host-port"), http::find(in.headers, "x-decoder-host-port"));
   if (const auto stranger = stranger_of(*at.view(), named); !stranger.empty()) {
     refused();
     co_return co_await send_error(out, 403, stranger.substr(0, 100) + " is not in this proxy's group.", "not_in_group");

@@ -3,46 +3,48 @@
 namespace infernex::proxy {
 namespace {
 
-/// The group as if it were this one pair, so that only its own state and breaker count.
-group_view only_pair(const group_view& group, std::string_view prefill, std::string_view decode) {
-  group_view pair;
+/// The group as if it had none but the engines that are named, so that only their own state and breakers count. One
+/// that has just refused a connection is not to be run into again.
+group_view named_part(const group_view& group, const named_request& what) {
+  group_view part;
+  std::string_view decode;
   for (const auto& m : group.members) {
-    if (m.engine.instance == (m.role == fb::EngineRole::Prefill ? prefill : decode)) pair.members.push_back(m);
+    const bool decodes = m.role == fb::EngineRole::Decode;
+    const bool wanted = decodes ? m.engine.instance == what.decode
+                                : !what.alone && (what.prefill.empty() || m.engine.instance == what.prefill);
+    if (!wanted || m.load->refuses.load(std::memory_order_relaxed)) continue;
+    if (decodes) decode = m.engine.address;
+    part.members.push_back(m);
   }
-  if (pair.members.size() != 2) return {};
-  for (const auto& p : group.pairs) {
-    const auto is = [&pair](const std::string& address) {
-      return pair.members[0].engine.address == address || pair.members[1].engine.address == address;
-    };
-    if (is(p.prefill) && is(p.decode)) pair.pairs.push_back(p);
-  }
-  return pair;
+  std::copy_if(group.pairs.begin(), group.pairs.end(), std::back_inserter(part.pairs),
+               [&](const auto& p) { return p.decode == decode; });
+  return part;
 }
 
-/// The pair that was named, and after a failure the group's pair of least load.
+/// The engines that were named, and after a failure the group's pair of least load.
 class named_pairs final : public pair_source {
  public:
-  named_pairs(in_process::thread& at, const named_request& what, std::size_t prompt_bytes, pair_listener& heard)
-      : at_(at),
-        group_(what.group),
-        prefill_(what.prefill),
-        decode_(what.decode),
-        prompt_bytes_(prompt_bytes),
-        heard_(&heard) {}
+  named_pairs(in_process::thread& at, named_request what, std::size_t prompt_bytes, pair_listener& heard)
+      : at_(at), named_(std::move(what)), group_(named_.group), prompt_bytes_(prompt_bytes), heard_(&heard) {}
 
   http::task<std::variant<chosen_pair, no_pair>> choose(const action::choose_pair& wish) override {
     const auto view = at_.view(group_);
     if (!view) co_return no_pair{"PD group " + group_ + " is not there any more"};
     const named_pair nobody;
     if (!std::exchange(begun_, true)) {
-      const auto pair = only_pair(*view, prefill_, decode_);
-      auto named = proxy::choose(pair, wish, nobody, prompt_bytes_, false);
-      if (std::holds_alternative<chosen_pair>(named)) co_return named;
+      const auto part = named_part(*view, named_);
+      if (named_.alone) {
+        if (auto alone = choose_alone(part, nobody, prompt_bytes_)) co_return *std::move(alone);
+      } else {
+        auto named = proxy::choose(part, wish, nobody, prompt_bytes_, false);
+        if (std::holds_alternative<chosen_pair>(named)) co_return named;
+      }
     }
     co_return proxy::choose(*view, wish, nobody, prompt_bytes_, at_.all().local_prefill());
   }
 
   void report(const action::report& what) override {
+    if (const auto now = what.refused ? at_.view(group_) : nullptr) note_refusal(*now, what);
     if (!what.pair.prefill) return;
     const auto& prefill = what.pair.prefill->address;
     const auto& decode = what.pair.decode.address;
@@ -63,9 +65,8 @@ class named_pairs final : public pair_source {
 
  private:
   in_process::thread& at_;
-  const std::string group_;
-  const std::string prefill_;
-  const std::string decode_;
+  const named_request named_;
+  const std::string& group_;
   const std::size_t prompt_bytes_;
   pair_listener* heard_;
   bool begun_ = false;
@@ -173,8 +174,9 @@ http::task<named_result> in_process::thread::run(named_request what, http::reque
     return known && std::any_of(known->members.begin(), known->members.end(),
                                 [&](const auto& m) { return m.engine.instance == instance; });
   };
-  if (!member(what.prefill) || !member(what.decode)) {
-    result.unknown = "does not hold the pair, by its announcements";
+  if ((!what.prefill.empty() && !member(what.prefill)) || !member(what.decode)) {
+    result.unknown =
+        "does not hold " + std::string(what.prefill.empty() ? "the engine" : "the pair") + ", by its announcements";
     co_return result;
   }
   auto facts = read_request(what.kind, in.body);
@@ -182,12 +184,12 @@ http::task<named_result> in_process::thread::run(named_request what, http::reque
     result.bad_body = facts.failure().detail;
     co_return result;
   }
-  const auto pairs = std::make_shared<named_pairs>(*this, what, in.body.size(), heard);
-  const end_hearing hears{*pairs};
   exchange_plan plan;
   plan.facts = *std::move(facts);
   plan.target = std::move(what.target);
   plan.request_id = std::move(what.request_id);
+  const auto pairs = std::make_shared<named_pairs>(*this, std::move(what), in.body.size(), heard);
+  const end_hearing hears{*pairs};
   plan.pairs = pairs;
   plan.how = &all_.how_.exchange;
   plan.metrics = &all_.metrics_;

@@ -24,16 +24,17 @@ class pair_listener {
   virtual void on_prefilled() = 0;
 };
 
-/// A request for a pair that somebody else has chosen.
+/// A request for a pair, or a decode engine, that somebody else has chosen.
 struct named_request {
   api kind = api::chat;
   /// Of the engines: `/v1/chat/completions`.
   std::string target;
   std::string request_id;
   std::string group;
-  /// Instances.
+  /// Instances. `prefill` empty: whichever has the least load, or, `alone`, the decode engine itself.
   std::string prefill;
   std::string decode;
+  bool alone = false;
 };
 
 struct named_result {
@@ -68,7 +69,7 @@ class in_process {
   class thread {
    public:
     thread(in_process& all, http::worker& on) : all_(all), on_(on), views_(all.views_) {}
-    /// Runs the request to its end, first at the pair it names. `heard` is called until then.
+    /// Runs the request to its end, first at the engines it names. `heard` is called until then.
     http::task<named_result> run(named_request what, http::request& in, http::responder& out, pair_listener& heard);
 
     std::shared_ptr<const group_view> view(std::string_view group);

@@ -20,8 +20,10 @@ const std::vector<double>& added_buckets() {
 
 exchange_metrics::exchange_metrics(metrics_registry& r)
     : retries(r.counter("infernex_proxy_retries_total", "Attempts at another pair before the first token")),
-      local_prefills(r.counter("infernex_proxy_local_prefills_total",
-                               "Requests that a decode engine prefilled itself for want of a prefill engine")),
+      local_prefills(
+          r.counter("infernex_proxy_local_prefills_total",
+                    "Requests whose prompt a decode engine computed itself, for want of a prefill engine or as "
+                    "it was told")),
       migrations(r.counter("infernex_proxy_migrations_total", "Half-finished answers that went to another pair")),
       recomputed(r.counter("infernex_proxy_recomputed_total", "Requests that decode engines gave back")),
       releases(r.counter("infernex_proxy_releases_total", "Stranded blocks of prefill engines that were let go")),

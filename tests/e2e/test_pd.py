@@ -53,6 +53,27 @@ class EveryProtocol(unittest.TestCase):
             self.assertGreaterEqual(client.metric(component, "infernex_proxy_prefill_seconds_count"), 2 * len(QUESTIONS))
             self.assertEqual(client.metric(component, "infernex_proxy_local_prefills_total"), 0)
 
+    def test_what_a_decode_engine_begins_by_itself_a_pair_finishes(self):
+        # Which costs less for such prompts.
+        alone = {"policy": {"strategy": "infernex"}}
+        lease = {"kv_transfer": {"lease": "2s"}}  # of blocks whose decode engine died, or computed them before
+        config = {"simulator": {**CONFIG["simulator"], **lease}, "router": alone,
+                  "gateway": {**CONFIG["gateway"], **alone}}
+        for mode in MODES:
+            with self.subTest(mode=mode), PdStack("ascend", config=config, args=["--faults"], mode=mode) as stack:
+                stack.await_pairs()
+                component = stack.url if mode == "embedded" else stack.proxy_url()
+                told = [how(stack.url, "Hi") for how in (whole, streamed)]
+                self.assertGreater(client.metric(component, "infernex_proxy_local_prefills_total"), 1)
+                for fault in ({"fault": "recomputed"}, {"fault": "die", "down_ms": 200}):
+                    for how, (text, _) in zip((whole, streamed), told):
+                        stack.await_quiet()
+                        stack.arm("decode", **fault, after_tokens=3, count=1)
+                        self.assertEqual(how(stack.url, "Hi")[0], text, fault)
+                        stack.disarm()
+                self.assertGreaterEqual(client.metric(component, "infernex_proxy_recomputed_total"), 2)
+                stack.await_idle()
+
 
 if __name__ == "__main__":
     harness.main(290)

@@ -133,18 +133,26 @@ def harness_listens(question_of, name):
 
 
 class EveryProtocol(unittest.TestCase):
-    """The tables of all protocols at the same time: most of it is waiting."""
+    """Several tables at the same time: most of it is waiting."""
 
-    def test_all(self):
+    def test_by_proxy(self):
+        self.run_tables("proxy", PROTOCOLS)
+
+    def test_embedded(self):
+        """The same code with another way in: two protocols tell, one of each order."""
+        self.run_tables("embedded", ("ascend", "mooncake"))
+
+    def run_tables(self, mode, protocols):
         tables = {}
-        for protocol in PROTOCOLS:
-            tables[protocol] = harness.start_process([sys.executable, __file__], env={**os.environ, "PROTOCOL": protocol},
-                                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for protocol in protocols:
+            env = {**os.environ, "PROTOCOL": protocol, "PD_MODE": mode}
+            tables[protocol] = harness.start_process([sys.executable, __file__], env=env, stdout=subprocess.PIPE,
+                                                     stderr=subprocess.STDOUT, text=True)
             self.addCleanup(harness.end_process, tables[protocol])
         for protocol, table in tables.items():
-            with self.subTest(protocol=protocol):
+            with self.subTest(mode=mode, protocol=protocol):
                 told, _ = table.communicate(timeout=270)
-                print(told)
+                print(f"{mode}:\n{told}")
                 self.assertEqual(table.returncode, 0)
 
 

@@ -62,6 +62,8 @@ class gateway_fixture {
     a.block_size = 16;
     a.max_model_len = 4096;
     if (rank) a.data_parallel_rank = *rank;
+    a.role = role;
+    if (role != fb::EngineRole::Aggregated) a.pd_group = "g";
     REQUIRE(outside->publish(outside->names().announce(model, instance), encode(a), lane::rpc) == errc::none);
   }
   /// Announces ready engines and waits until the gateway knows them.
@@ -109,6 +111,8 @@ class gateway_fixture {
 
   /// What engines announce of their KV events.
   fb::KvHealth kv_health = fb::KvHealth::Absent;
+  /// Of engines announced from now on; those that only prefill or decode are of group `g`.
+  fb::EngineRole role = fb::EngineRole::Aggregated;
   metrics_registry metrics;
   nats_server nats;
   std::unique_ptr<bus> outside;

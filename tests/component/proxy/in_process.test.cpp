@@ -61,6 +61,7 @@ class in_process_fixture {
   std::vector<std::unique_ptr<fake_pd_engine>> prefill, decode;
   std::string named_prefill = "p0";
   std::string named_decode = "d0";
+  bool alone = false;
 
  private:
   class listener final : public proxy::pair_listener {
@@ -88,6 +89,7 @@ class in_process_fixture {
     what.group = "g";
     what.prefill = f.named_prefill;
     what.decode = f.named_decode;
+    what.alone = f.alone;
     const auto result = co_await thread->run(std::move(what), in, out, heard);
     const auto refused = result.unknown + result.bad_body;
     if (!refused.empty()) co_await out.send(418, "text/plain", refused);
@@ -165,4 +167,44 @@ TEST_CASE("in process: a group ends with its last engine") {
   in_process_fixture f(fb::KvProtocol::Nixl);
   f.all.on_tick(std::chrono::steady_clock::now() + 1h, true);
   CHECK(f.stream().body.find("does not hold the pair") != std::string::npos);
+}
+
+TEST_CASE("in process: a decode engine by itself, whose answer a pair goes on with") {
+  in_process_fixture f(fb::KvProtocol::Ascend);
+  f.named_prefill.clear();
+  f.alone = true;
+  CHECK(text_of_stream(f.stream().body) == all_words);
+  CHECK(f.heard() == heard{">d0"});
+  f.decode[0]->does = behaviour::die_after_two;
+  CHECK(text_of_stream(f.stream().body) == all_words);
+  const auto told = f.heard();
+  REQUIRE(told.size() == 3);
+  CHECK(told[0] == ">d0");
+  CHECK(told[1].ends_with(">d1"));
+  CHECK_FALSE(told[1].starts_with(">"));
+  f.named_decode = "d9";
+  CHECK(f.stream().body.find("does not hold the engine") != std::string::npos);
+}
+
+TEST_CASE("in process: where only the decode engine is named, the group finds who prefills") {
+  in_process_fixture f(fb::KvProtocol::Nixl);
+  f.named_prefill.clear();
+  f.named_decode = "d1";
+  CHECK(text_of_stream(f.stream().body) == all_words);
+  const auto told = f.heard();
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].ends_with(">d1"));
+  CHECK_FALSE(told[0].starts_with(">"));
+}
+
+TEST_CASE("in process: a named engine that nobody listens at is run into once, not by every request") {
+  in_process_fixture f(fb::KvProtocol::Nixl);
+  f.decode[0]->refuse();
+  CHECK(text_of_stream(f.stream().body) == all_words);
+  CHECK(f.heard().front() == "p0>d0");
+  CHECK(text_of_stream(f.stream().body) == all_words);
+  CHECK(f.heard().front().ends_with(">d1"));
+  f.all.on_tick(std::chrono::steady_clock::now(), true);
+  CHECK(text_of_stream(f.stream().body) == all_words);
+  CHECK(f.heard().front() == "p0>d0");
 }

@@ -236,3 +236,23 @@ TEST_CASE("operators: health, metrics, adding and removing, and the state on the
   CHECK(eventually([&] { return decodes_ready() == 1; }));
   CHECK(f.call("POST", "/instances/add", R"({"type":"both","instances":[]})").status == 400);
 }
+
+TEST_CASE("a decode engine that is named alone computes the prompt, and what it begins is finished by a pair") {
+  proxy_fixture f(fb::KvProtocol::Ascend);
+  const auto alone = [&f] {
+    return f.call("POST", "/v1/chat/completions", f.body(true),
+                  {{"x-prefiller-host-port", "none"}, {"x-decoder-host-port", f.decode[0]->address()}});
+  };
+  CHECK(text_of_stream(alone().body) == whole_text);
+  CHECK(f.prefill[0]->asked + f.prefill[1]->asked == 0);
+  CHECK(f.decode[0]->asked == 1);
+  f.decode[0]->does = behaviour::recompute_after_two;
+  const auto given_back = alone();
+  CHECK(text_of_stream(given_back.body) == whole_text);
+  CHECK(given_back.body.find("recomputed") == std::string::npos);
+  CHECK(f.prefill[0]->asked + f.prefill[1]->asked == 1);
+  f.decode[0]->does = behaviour::die_after_two;
+  CHECK(text_of_stream(alone().body) == whole_text);
+  CHECK(f.decode[1]->asked == 1);
+  CHECK(f.metric("infernex_proxy_migrations_total") == 1);
+}

@@ -165,3 +165,42 @@ TEST_CASE("parity expects what the choice rests on, and nothing of an engine tha
   c.overlap_blocks = 8;  // more, but on a tier where it is worth less
   CHECK(expected_blocks(c, true, &at) == 5U);
 }
+
+TEST_CASE("engines that only decode are reached by their group, which finds who prefills unless that was decided") {
+  router::model_endpoints model;
+  for (const auto* name : {"a0", "d0", "d1", "d2"}) {
+    router::endpoint e;
+    e.instance = name;
+    if (*name == 'd') e.role = fb::EngineRole::Decode;
+    if (*name == 'd' && name[1] != '2') e.group = "g";
+    model.endpoints.push_back(e);
+  }
+  const auto named = [&model](const std::vector<const char*>& instances, bool pair) {
+    std::vector<candidate> ranked;
+    for (const auto* name : instances) ranked.emplace_back().instance = name;
+    if (pair) {
+      ranked.front().prefill_instance = "p0";
+      ranked.front().pd_group = "g";
+    }
+    name_groups(ranked, model);
+    return ranked;
+  };
+  SUBCASE("behind a pair") {
+    const auto ranked = named({"d0", "d1", "a0", "d2", "gone"}, true);
+    CHECK(ranked[0].pair());
+    CHECK_FALSE(ranked[0].group_prefills);
+    CHECK(ranked[1].pd_group == "g");
+    CHECK(ranked[1].group_prefills);
+    for (const auto at : {2U, 3U, 4U}) {
+      CHECK_FALSE(ranked[at].by_group());
+      CHECK(ranked[at].prefills_itself());
+    }
+  }
+  SUBCASE("behind an engine that does all") { CHECK(named({"a0", "d1"}, false)[1].group_prefills); }
+  SUBCASE("a decode engine by itself was decided") {
+    for (const auto& c : named({"d0", "d1"}, false)) {
+      CHECK(c.pd_group == "g");
+      CHECK(c.prefills_itself());
+    }
+  }
+}

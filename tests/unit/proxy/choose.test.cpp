@@ -91,3 +91,26 @@ TEST_CASE("an engine that nobody listens at is the last choice, however idle, an
   view.members[2].load->refuses = true;
   CHECK(chosen(view).second == "d0");
 }
+
+TEST_CASE("no prefill engine: the first attempt is the named decode engine's alone, if it can take the request") {
+  group_view view;
+  view.members.push_back(member_of(fb::EngineRole::Prefill, "p0", 0));
+  view.members.push_back(member_of(fb::EngineRole::Decode, "d0", 900));
+  view.members.push_back(member_of(fb::EngineRole::Decode, "d1", 0));
+  const auto named = read_names("none", "d0");
+  CHECK(named.alone);
+  CHECK(stranger_of(view, named).empty());
+  const auto alone = [&view](const named_pair& by) {
+    const auto found = choose_alone(view, by, 100);
+    CHECK_FALSE((found && found->pair.prefill));
+    return found ? found->pair.decode.address : std::string();
+  };
+  CHECK(alone(named) == "d0");
+  CHECK(alone(read_names("none", "")) == "d1");
+  CHECK(view.members[1].load->requests == 0);
+  note_refusal(view, {{std::nullopt, view.members[1].engine}, false, leg::decode, false});
+  CHECK(alone(named) == "d0");
+  note_refusal(view, {{std::nullopt, view.members[1].engine}, false, leg::decode, true});
+  CHECK(alone(named).empty());
+  CHECK_FALSE(read_names("p0", "d0").alone);
+}
