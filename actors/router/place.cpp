@@ -112,12 +112,21 @@ void placer::on_life(const fb::RequestLife& message, clock_point now) {
   if (const auto* finished = message.finished())
     for (const auto* one : *finished) {
       drop(text(one->request_id()));
-      // The gateway names the engine that answered; of a pair the prompt was computed by the other one.
       const bool pair = speeds_.knows(prefill_of(text(one->request_id())));
-      if (!pair) routed_.finished(text(one->request_id()), computed_by(text(one->instance()), one->status()), now);
+      settle_prediction(*one, pair, now);
       // After a retry it was answered by an engine whose conditions are not those on record.
       learn(text(one->request_id()), pair, one->attempts() > 1 ? std::nullopt : speed_result_of(*one));
     }
+}
+
+/// The gateway names the engine that answered; of a pair the prompt was computed by the other one. Of a pair that was
+/// given up, or left for another, nobody says by which.
+void placer::settle_prediction(const fb::Finished& one, bool pair, clock_point now) {
+  const auto id = text(one.request_id());
+  const auto instance = computed_by(text(one.instance()), one.status());
+  if (!pair) return routed_.finished(id, instance, now);
+  if (one.attempts() > 1 || instance.empty()) return routed_.finished(id, {}, now);
+  routed_.finished_as_routed(id);
 }
 
 void placer::drop(std::string_view request_id) {

@@ -72,6 +72,7 @@ class placer {
   const topology& present();
   /// Takes back what is reserved for a request, at both engines of a pair.
   void drop(std::string_view request_id);
+  void settle_prediction(const fb::Finished& one, bool pair, clock_point now);
   void reserve(std::string_view request_id, slot_ref slot, load_share share, clock_point now);
   void learn(std::string_view request_id, bool pair, const std::optional<speed_result>& answered);
   bool predicts() const { return scheduler_->uses_cache() && predicted_.how().enabled; }

@@ -47,6 +47,10 @@ void prediction_book::finished(std::string_view request_id, std::string_view ins
   erase(known->second);
 }
 
+void prediction_book::finished_as_routed(std::string_view request_id) {
+  if (const auto known = by_id_.find(request_id); known != by_id_.end()) erase(known->second);
+}
+
 void prediction_book::expire(clock_point now) {
   while (!entries_.empty() && entries_.front().made.at + index_.how().ttl <= now) erase(entries_.begin());
 }

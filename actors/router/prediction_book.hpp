@@ -34,6 +34,8 @@ class prediction_book {
               std::vector<prediction_index::block_key> keys, clock_point now);
   /// The request has ended, computed by `instance` (empty: by nobody; see computed_by).
   void finished(std::string_view request_id, std::string_view instance, clock_point now);
+  /// The same, computed where it was routed.
+  void finished_as_routed(std::string_view request_id);
   /// Requests nobody has reported the end of are forgotten once their predictions have expired.
   void expire(clock_point now);
 

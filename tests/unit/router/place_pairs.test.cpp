@@ -61,14 +61,15 @@ struct pair_setup {
     const auto asked = message(q);
     return std::move(places.place(*asked, {nullptr, "no question"}, now).choices.at(0));
   }
-  void tell(bool over) {
+  void tell(bool over, unsigned attempts = 1, unsigned status = 200) {
     fb::RequestLifeT life;
     life.model = "m";
     if (over) {
       auto& one = *life.finished.emplace_back(std::make_unique<fb::FinishedT>());
       one.request_id = "r1";
       one.instance = "d0";
-      one.status = 200;
+      one.status = static_cast<std::uint16_t>(status);
+      one.attempts = static_cast<std::uint8_t>(attempts);
     } else {
       life.started.emplace_back("r1");
     }
@@ -109,7 +110,19 @@ TEST_CASE("a pair's prompt is expected in the cache of the engine that computed 
   s.place();
   CHECK(s.place()->predicted_blocks == 10);
   s.tell(true);
+  CHECK(s.routed.open() == 0);
   CHECK(s.place()->predicted_blocks == 10);
+}
+
+TEST_CASE("what was expected of a pair that was given up, or that failed, is expected no more") {
+  for (const auto& [attempts, status] : {std::pair{2U, 200U}, std::pair{1U, 503U}}) {
+    CAPTURE(attempts);
+    pair_setup s;
+    s.place();
+    s.tell(true, attempts, status);
+    CHECK(s.routed.open() == 0);
+    CHECK(s.place()->predicted_blocks == 0);
+  }
 }
 
 }  // namespace
