@@ -33,6 +33,7 @@ std::size_t naming(std::string_view list, const std::string& address) {
 
 struct rank {
   bool refuses;
+  bool gave_back;
   std::size_t named;
   bool not_preferred;
   std::int64_t load;
@@ -41,13 +42,13 @@ struct rank {
 
 rank prefill_rank(const group_member& m, const named_pair& named) {
   const auto& l = *m.load;
-  return {l.refuses.load(std::memory_order_relaxed), naming(named.prefill, m.engine.address), false,
+  return {l.refuses.load(std::memory_order_relaxed), false, naming(named.prefill, m.engine.address), false,
           l.active.load() + l.held.load() * 3 / 10};
 }
 
 rank decode_rank(const group_member& m, const named_pair& named, const action::choose_pair& wish) {
-  return {m.load->refuses.load(std::memory_order_relaxed), naming(named.decode, m.engine.address),
-          m.engine.address != wish.prefer_decode, m.load->active.load()};
+  return {m.load->refuses.load(std::memory_order_relaxed), m.engine.address == wish.gave_back,
+          naming(named.decode, m.engine.address), m.engine.address != wish.prefer_decode, m.load->active.load()};
 }
 
 struct ranked_member {
@@ -204,7 +205,10 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
       }
     }
   }
-  const auto* best_alone = best_of(decodes);
+  const bool any_decode = !decodes.empty();
+  auto alone_candidates = decodes;
+  std::erase_if(alone_candidates, [](const auto& d) { return d.member->protocol == fb::KvProtocol::Sglang; });
+  const auto* best_alone = best_of(alone_candidates);
   const auto* alone = best_alone ? best_alone->member : nullptr;
   const auto [prefill, decode] = best_pair(std::move(prefills), std::move(decodes), shut_pairs(group));
   if (prefill) {
@@ -224,7 +228,7 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
     chosen.charge = pair_charge(nullptr, alone->load, prompt_bytes);
     return chosen;
   }
-  if (!alone) return no_pair{"no decode engine of the group is ready"};
+  if (!any_decode) return no_pair{"no decode engine of the group is ready"};
   return no_pair{"no prefill engine of the group is ready"};
 }
 

@@ -39,7 +39,7 @@ actions conversation::on_pair(engine_pair pair, std::unique_ptr<protocol> by, st
   from_memory_ = !bootstrap.empty();
   at_ = {facts_, *std::move(body), std::move(pair), std::move(id), random, std::move(metaserver), std::move(bootstrap)};
   protocol_ = at_.pair.prefill ? std::move(by) : nullptr;
-  prefill_running_ = prefill_done_ = decode_running_ = fetched_ = false;
+  prefill_running_ = prefill_done_ = decode_running_ = fetched_ = told_worked_ = false;
   events_.clear();
   local_ = !protocol_;
   if (protocol_) return run(protocol_->begin(at_));
@@ -49,11 +49,16 @@ actions conversation::on_pair(engine_pair pair, std::unique_ptr<protocol> by, st
   return out;
 }
 
+/// As soon as it is known, not when the answer ends: others wait for the outcome of a trial.
+void conversation::tell_worked(actions& out) {
+  if (!std::exchange(told_worked_, true)) out.emplace_back(action::report{at_.pair, true});
+}
+
 /// The decode engine has answered to the end.
 void conversation::succeed(actions& out) {
   decode_running_ = false;
   over_ = true;
-  out.emplace_back(action::report{at_.pair, true});
+  tell_worked(out);
   // It may be done before the prefill that it asked for has said so.
   if (asks_metaserver() && !prefill_done_) out.emplace_back(action::answer_metaserver{200, R"({"status":"ok"})"});
 }
@@ -112,7 +117,8 @@ actions conversation::on_prefill_answer(unsigned attempt, unsigned status, std::
   if (clients_fault(status)) {
     prefill_running_ = false;
     actions out;
-    if (answer_.begun()) return another(leg::prefill, {"answered " + std::to_string(status)});
+    if (answer_.begun() || !answer_.generated().empty())
+      return another(leg::prefill, {"answered " + std::to_string(status)});
     end_attempt(out);
     over_ = true;
     out.emplace_back(action::answer{status, std::string(body)});
@@ -142,7 +148,8 @@ actions conversation::on_decode_answer(unsigned attempt, unsigned status, std::s
   actions out;
   if (status != 200) {
     // In the middle of an answer this is no answer.
-    if (answer_.begun() || migrations_ > 0) return another(leg::decode, {"answered " + std::to_string(status)});
+    if (answer_.begun() || !answer_.generated().empty())
+      return another(leg::decode, {"answered " + std::to_string(status)});
     end_attempt(out);
     over_ = true;
     out.emplace_back(action::answer{status, std::string(body)});
@@ -169,6 +176,7 @@ actions conversation::on_decode_piece(unsigned attempt, std::string_view piece) 
     if (last.complete || last.recomputed || !last.failure.empty()) break;
   }
   on.last = last.complete;
+  if (fetched_) tell_worked(out);
   if (last.complete) succeed(out);
   if (!on.bytes.empty() || on.last) out.emplace_back(std::move(on));
   if (last.recomputed) {

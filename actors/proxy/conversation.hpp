@@ -37,6 +37,8 @@ struct choose_pair {
   bool decode_only = false;
   /// There was none just now: after a moment.
   bool wait = false;
+  /// This decode engine has just had no room: others first.
+  std::string gave_back = {};
 };
 struct query_bootstrap {};
 /// What is known of this engine's bootstrap endpoint is not to be used again.
@@ -128,6 +130,8 @@ class conversation {
   bool over() const { return over_; }
   /// The client has had, or is about to get, a first token.
   bool first_token() const { return first_token_; }
+  /// Of the present attempt: its decode engine has begun to answer.
+  bool fetched() const { return fetched_; }
   bool asks_metaserver() const { return protocol_ && protocol_->asks_metaserver(); }
 
   // What has happened so far.
@@ -141,6 +145,7 @@ class conversation {
  private:
   actions run(step next);
   void end_attempt(actions& out);
+  void tell_worked(actions& out);
   void succeed(actions& out);
   void forgive(const std::string& decode);
   void let_go(actions& out);
@@ -171,6 +176,7 @@ class conversation {
   bool decode_running_ = false;
   /// The decode engine has begun to answer: it has fetched what prefill held.
   bool fetched_ = false;
+  bool told_worked_ = false;
   /// The bootstrap answer was one kept from earlier, which may be of an engine that has gone.
   bool from_memory_ = false;
 

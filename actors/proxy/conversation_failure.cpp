@@ -79,17 +79,18 @@ actions conversation::another(leg failed, const leg_failure& how) {
       return fail(502, "engines_failed", failure_text() + ", and " + std::string(answer_.obstacle()), std::move(out));
   }
   if (answer_.tokens() > tokens_before_) {
-    if (++migrations_ > how_.max_migrations)
+    if (migrations_ == how_.max_migrations)
       return fail(last_timed_out_ ? 504 : 502, "engines_failed", failure_text(), std::move(out));
+    ++migrations_;
     attempts_ = 0;
     forgive(failed == leg::decode ? at_.pair.decode.address : std::string());
-  } else {
-    ++retries_;
   }
-  const bool local = how_.local_prefill && prefill_failures_ >= how_.max_prefill_attempts;
+  const bool can_prefill_itself = !protocol_ || protocol_->decode_may_prefill();
+  const bool local = how_.local_prefill && can_prefill_itself && prefill_failures_ >= how_.max_prefill_attempts;
   // One more, for decode alone, after the last of the pairs.
   if (attempts_ >= how_.max_attempts + (local && !local_ ? 1 : 0))
     return fail(last_timed_out_ ? 504 : 502, "engines_failed", failure_text(), std::move(out));
+  if (answer_.tokens() <= tokens_before_) ++retries_;
   wish_.decode_only = local;
   return go_on(std::move(out));
 }
@@ -106,8 +107,10 @@ actions conversation::give_back(actions out) {
                 std::move(out));
   attempts_ = 0;
   forgive({});
-  // With the layer-wise protocol it goes back to the same engine, which has made room.
-  if (asks_metaserver()) wish_.prefer_decode = at_.pair.decode.address;
+  wish_.decode_only = false;
+  wish_.prefer_decode.clear();
+  // With the layer-wise protocol it goes back to the same engine, which has made room; else to one that has some.
+  (asks_metaserver() ? wish_.prefer_decode : wish_.gave_back) = at_.pair.decode.address;
   return go_on(std::move(out));
 }
 

@@ -9,10 +9,10 @@
 namespace infernex::proxy {
 namespace {
 
-/// Accept-Encoding: a compressed answer could not be read on its way.
-constexpr std::array<std::string_view, 7> not_to_engine = {
-    "accept-encoding",       "content-length",     "expect", "host", "x-request-id",
-    "x-prefiller-host-port", "x-decoder-host-port"};
+/// Accept-Encoding: a compressed answer could not be read on its way. The rank is one engine's, not that of both legs.
+constexpr std::array<std::string_view, 8> not_to_engine = {
+    "accept-encoding",     "content-length",      "expect", "host", "x-request-id", "x-prefiller-host-port",
+    "x-decoder-host-port", "x-data-parallel-rank"};
 
 /// While there is no pair.
 constexpr std::chrono::milliseconds look_for_pair_again{100};

@@ -65,8 +65,15 @@ bool group::on_announce(const fb::EngineAnnounce& engine, clock_point now) {
   const auto address = address_of(text(engine.url()));
   auto known = members_.find(name);
   const bool fresh = known == members_.end();
-  if (!address || banned_.count(*address) || (fresh && members_.size() >= how_.max_engines)) {
-    if (!banned_.count(address ? *address : std::string())) ++refused_;
+  now_ = now;
+  if (const auto ban = address ? banned_.find(*address) : banned_.end(); ban != banned_.end()) {
+    ban->second = now;
+    return false;
+  }
+  const auto of_group = model();
+  const bool other_model = !of_group.empty() && of_group != text(engine.model());
+  if (!address || other_model || (fresh && members_.size() >= how_.max_engines)) {
+    ++refused_;
     return false;
   }
   bool listed = false;
@@ -132,7 +139,18 @@ bool group::on_outcome(const std::string& prefill, const std::string& decode, bo
   return true;
 }
 
+std::string_view group::model() const {
+  for (const auto& [name, r] : members_)
+    if (r.announced) return r.is.model;
+  return {};
+}
+
 bool group::on_tick(clock_point now, bool bus_is_there) {
+  now_ = now;
+  // What nobody announces any more need not be kept out.
+  for (auto& [address, since] : banned_)
+    if (!bus_is_there || since == clock_point{}) since = now;
+  std::erase_if(banned_, [&](const auto& one) { return now - one.second > how_.silence; });
   bool changed = breaker_.on_tick(now);
   // Each second it may be asked again, whatever the announcements say.
   for (auto& [name, r] : members_) r.is.load->refuses = false;
@@ -189,7 +207,7 @@ error group::remove(fb::EngineRole role, std::string_view address) {
   if (!at) return at.failure();
   if (!find(role, *at)) return {errc::not_found, *at + " is not in the group"};
   // Else its next announcement would bring it back.
-  if (banned_.size() < how_.max_engines) banned_.insert(*at);
+  if (banned_.size() < how_.max_engines) banned_[*at] = now_;
   for (auto& [name, r] : members_) {
     if (r.is.role == role && r.is.engine.address == *at) r.leaving = r.is.draining = true;
   }

@@ -97,6 +97,8 @@ class group {
   error drain(fb::EngineRole role, std::string_view address);
 
   std::shared_ptr<const group_view> view();
+  /// All announced engines are of one model, the first one's; empty: none is announced. Others are refused.
+  std::string_view model() const;
   const group_settings& settings() const { return how_; }
   const pair_breaker& breakers() const { return breaker_; }
   std::uint64_t refused() const { return refused_; }
@@ -114,8 +116,9 @@ class group {
   group_settings how_;
   /// By instance; of those that were never announced, the address.
   std::map<std::string, record> members_;
-  /// Taken out by an operator though still announced.
-  std::set<std::string> banned_;
+  /// Addresses that were removed and are still announced, or were until lately; and when.
+  std::map<std::string, clock_point> banned_;
+  clock_point now_{};
   pair_breaker breaker_;
   std::map<pair_breaker::pair_name, std::shared_ptr<std::atomic<bool>>> trials_;
   std::uint64_t refused_ = 0;

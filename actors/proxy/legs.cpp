@@ -54,7 +54,6 @@ void note_first_token(exchange_run& run) {
   if (run.ttft || !run.talk.first_token()) return;
   const auto now = steady::now();
   run.ttft = now - run.received_at;
-  run.charge.fetched();
   run.deadline.cancel();
   auto& m = *run.plan.metrics;
   m.ttft.Observe(std::chrono::duration<double>(*run.ttft).count());
@@ -263,8 +262,9 @@ http::task<void> decode_leg(exchange_run& run) {
     if (!piece) co_return failed(piece.failure());
     run.piece_came = steady::now();
     run.take(piece->empty() ? run.talk.on_decode_end(attempt) : run.talk.on_decode_piece(attempt, *piece));
-    if (first && run.talk.first_token()) {
+    if (first && run.talk.fetched()) {
       call->deadline.cancel();
+      run.charge.fetched();
       first = false;
     }
     co_await give_to_client(run);

@@ -90,6 +90,8 @@ class protocol {
   }
   /// Whether what decode engines ask is about this attempt's request.
   virtual bool asks_metaserver() const { return false; }
+  /// Whether its decode engines compute prompts too, when nobody else can.
+  virtual bool decode_may_prefill() const { return true; }
   /// For a decode engine, to be sent and broken off: lets go of blocks that the prefill engine holds for this attempt
   /// and nobody will fetch. Nothing: there are none, or the protocol has no way.
   virtual std::optional<outgoing_leg> release(const attempt&) const { return std::nullopt; }

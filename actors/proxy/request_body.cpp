@@ -76,7 +76,6 @@ result<request_facts> read_request(api kind, std::string_view body) {
   member_cursor walk(body);
   for (json_member m; walk.next(m);) {
     const auto& v = m.value;
-    if (m.is("model")) facts.model = text_of(v).value_or("");
     if (m.is("stream")) facts.stream = v == "true";
     if (m.is("max_tokens")) facts.max_tokens = count_of(v);
     if (m.is("max_completion_tokens")) completion_limit = v;

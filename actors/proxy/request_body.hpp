@@ -16,7 +16,6 @@ enum class api : std::uint8_t { chat, completions };
 /// What a chat or completions body says that the protocols and a continuation must know.
 struct request_facts {
   api kind = api::chat;
-  std::string model;
   bool stream = false;
   /// `stream_options.include_usage`.
   bool include_usage = false;

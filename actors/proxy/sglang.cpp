@@ -16,6 +16,8 @@ std::string repeated(std::uint32_t prompts, std::string_view json) {
 
 class sglang final : public protocol {
  public:
+  /// It refuses a request without a room to take the blocks from.
+  bool decode_may_prefill() const override { return false; }
   step begin(const attempt& at) override {
     const auto& from = *at.pair.prefill;
     const auto prompts = at.facts.prompts;

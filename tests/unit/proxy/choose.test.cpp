@@ -114,3 +114,24 @@ TEST_CASE("no prefill engine: the first attempt is the named decode engine's alo
   CHECK(alone(named).empty());
   CHECK_FALSE(read_names("p0", "d0").alone);
 }
+
+TEST_CASE("who has just given a request back is the last choice, and SGLang's decode engines never alone") {
+  group_view view;
+  view.members = {member_of(fb::EngineRole::Prefill, "p", 0), member_of(fb::EngineRole::Decode, "d0", 0),
+                  member_of(fb::EngineRole::Decode, "d1", 100)};
+  action::choose_pair wish;
+  wish.gave_back = "d0";
+  auto found = choose(view, wish, {}, 100, true);
+  CHECK(std::get<chosen_pair>(found).pair.decode.address == "d1");
+  view.members.pop_back();
+  found = choose(view, wish, {}, 100, true);
+  CHECK(std::get<chosen_pair>(found).pair.decode.address == "d0");
+
+  view.members[0].state = fb::EngineState::Down;
+  found = choose(view, {}, {}, 100, true);
+  CHECK_FALSE(std::get<chosen_pair>(found).pair.prefill);
+  view.members[1].protocol = fb::KvProtocol::Sglang;
+  found = choose(view, {}, {}, 100, true);
+  REQUIRE(std::get_if<no_pair>(&found));
+  CHECK(std::get<no_pair>(found).reason == "no prefill engine of the group is ready");
+}

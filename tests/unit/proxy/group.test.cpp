@@ -125,6 +125,30 @@ TEST_CASE("operators: add waits for a probe, remove drains, and an announcement 
   CHECK(g.view()->usable(fb::EngineRole::Decode) == 1);
 }
 
+TEST_CASE("an address that was removed is free again when nobody has announced it for a while") {
+  auto g = two_by_two();
+  CHECK(g.remove(fb::EngineRole::Decode, "10.0.0.4:80").code == errc::none);
+  g.on_tick(start, true);
+  const auto later = announced("d-7", "10.0.0.4:80", fb::EngineRole::Decode);
+  CHECK_FALSE(later.to(g, start + 1s));
+  g.on_tick(start + 2s, true);
+  CHECK_FALSE(later.to(g, start + 2s));
+  g.on_tick(start + 2s + named().silence + 1s, true);
+  CHECK(later.to(g, start + 1min));
+}
+
+TEST_CASE("a group is of one model") {
+  group g(named());
+  CHECK(g.model().empty());
+  announced("p-0", "10.0.0.1:80", fb::EngineRole::Prefill).to(g, start);
+  auto other = announced("d-0", "10.0.0.3:80", fb::EngineRole::Decode);
+  other.message.model = "another";
+  CHECK_FALSE(other.to(g, start));
+  CHECK(g.refused() == 1);
+  CHECK(g.model() == "m");
+  CHECK(g.view()->members.size() == 1);
+}
+
 TEST_CASE("the pair of least load; a charge counts until it ends") {
   auto g = two_by_two();
   const auto view = g.view();
