@@ -235,7 +235,7 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
 std::optional<chosen_pair> choose_alone(const group_view& group, const named_pair& named, std::size_t prompt_bytes) {
   std::vector<ranked_member> decodes;
   for (const auto& m : group.members) {
-    if (m.role != fb::EngineRole::Decode || !m.usable()) continue;
+    if (m.role != fb::EngineRole::Decode || !m.usable() || m.protocol == fb::KvProtocol::Sglang) continue;
     const auto at = decode_rank(m, named, {});
     if (!at.refuses && (named.decode.empty() || at.named != std::string_view::npos)) decodes.push_back({at, &m});
   }
@@ -249,9 +249,11 @@ std::optional<chosen_pair> choose_alone(const group_view& group, const named_pai
 void note_refusal(const group_view& group, const action::report& what) {
   if (!what.refused) return;
   const bool decode = what.failed == leg::decode || !what.pair.prefill;
-  const auto* member = decode ? group.find(fb::EngineRole::Decode, what.pair.decode.address)
-                              : group.find(fb::EngineRole::Prefill, what.pair.prefill->address);
-  if (member) member->load->refuses.store(true, std::memory_order_relaxed);
+  const auto role = decode ? fb::EngineRole::Decode : fb::EngineRole::Prefill;
+  const auto& address = decode ? what.pair.decode.address : what.pair.prefill->address;
+  // All ranks that are reached there.
+  for (const auto& m : group.members)
+    if (m.role == role && m.engine.address == address) m.load->refuses.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace infernex::proxy
