@@ -138,6 +138,26 @@ using proxy_actor = caf::typed_actor<
     // Expire silence and breakers' pauses, publish the group's state.
     caf::reacts_to<tick>>;
 
+// --- diagnosis: owns the rules' state of every device, and the verdicts ----------------------------------------
+
+namespace diagnosis {
+struct knowledge;  // what it knows: rules and tables of codes
+}  // namespace diagnosis
+
+using diagnosis_actor = caf::typed_actor<
+    // A node's devices at one moment.
+    caf::reacts_to<inbound<fb::HwSample>>,
+    // Something happened to a device or its node.
+    caf::reacts_to<inbound<fb::HwEvent>>,
+    // What a node has.
+    caf::reacts_to<inbound<fb::HwInventory>>,
+    // The knowledge base has changed: judge by this from now on.
+    caf::reacts_to<std::shared_ptr<const diagnosis::knowledge>>,
+    // The bus was lost: silence proves nothing. It is back.
+    caf::reacts_to<bus_changed>,
+    // Notice silence, say again what stands.
+    caf::reacts_to<tick>>;
+
 // --- supervisor: owns the children of a process -----------------------------------------------------------
 
 /// Give the supervisor's current child of that name, or null while it is down.
@@ -178,3 +198,7 @@ INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::PdControl>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::proxy::group_change>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::proxy::pair_outcome>)
 INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::proxy::probe_result>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::HwSample>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::HwEvent>)
+INFERNEX_ACTOR_MESSAGE(infernex::inbound<infernex::fb::HwInventory>)
+INFERNEX_ACTOR_MESSAGE(std::shared_ptr<const infernex::diagnosis::knowledge>)
