@@ -138,6 +138,12 @@ using proxy_actor = caf::typed_actor<
     // Expire silence and breakers' pauses, publish the group's state.
     caf::reacts_to<tick>>;
 
+// --- monitor: owns the readers of a node's devices, or what stands for them ----------------------------------
+
+using monitor_actor = caf::typed_actor<
+    // Publish what the devices say, and set their readers to work again.
+    caf::reacts_to<tick>>;
+
 // --- diagnosis: owns the rules' state of every device, and the verdicts ----------------------------------------
 
 namespace diagnosis {

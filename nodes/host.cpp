@@ -14,6 +14,7 @@
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "gateway/gateway.hpp"
+#include "monitor/actor.hpp"
 #include "nodes/embedded_pairs.hpp"
 #include "nodes/signals.hpp"
 
@@ -75,6 +76,7 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
     problem = keep(indexer::start(shared, settings.indexer, index, std::move(registered)));
   if (!failed() && wanted("router")) problem = keep(router::start(shared, settings.router));
   if (!failed() && wanted("proxy")) problem = keep(proxy::start(shared, settings.proxy));
+  if (!failed() && wanted("monitor")) problem = keep(monitor::start(shared, settings.monitor));
   if (!failed() && wanted("gateway"))
     problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr,
                                   make_embedded_pairs(shared.metrics, settings)));

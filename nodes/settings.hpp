@@ -15,6 +15,7 @@
 #include "actors/runtime/restart_policy.hpp"
 #include "actors/simulator/settings.hpp"
 #include "gateway/settings.hpp"
+#include "monitor/settings.hpp"
 
 namespace infernex::nodes {
 
@@ -55,6 +56,7 @@ struct node_settings {
   engine::settings agent;
   proxy::settings proxy;
   simulator::settings simulator;
+  monitor::settings monitor;
   up_settings up;
 };
 
@@ -73,6 +75,7 @@ void read_indexer(config::section at, indexer::settings& into);
 void read_agent(config::section at, engine::settings& into);
 void read_simulator(config::section at, simulator::settings& into);
 void read_proxy(config::section at, proxy::settings& into);
+void read_monitor(config::section at, monitor::settings& into);
 void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into,
                     std::optional<std::chrono::milliseconds> route_timeout);
 void read_policy(config::section at, router::policy& into);
