@@ -13,6 +13,8 @@ constexpr double inertia = 16;
 /// The slope before it is known, degrees a watt, and how many windows' worth of belief it gets.
 constexpr double usual_slope = 0.1;
 constexpr double belief = 20 * 15.0 * 15.0;
+/// How far the slope may be from what is believed, degrees a watt.
+constexpr double slope_doubt = 0.08;
 constexpr double forget = 1.0 - 1.0 / 2880;
 /// Floors: below these, peers that agree with each other to a tenth would make an alarm of a degree.
 constexpr double least_scale = 0.7;
@@ -71,6 +73,11 @@ double thermal_watch::residual() const {
   return celsius - mean_celsius_ - slope() * (watts - mean_watts_);
 }
 
+double thermal_watch::doubt() const {
+  const double away = std::abs(sum_filtered_ / count_ - mean_watts_);
+  return away * slope_doubt * belief / (spread_ + belief);
+}
+
 void thermal_watch::learn() {
   const double celsius = sum_celsius_ / count_;
   const double watts = sum_filtered_ / count_;
@@ -110,7 +117,11 @@ void thermal_watch::end_window(std::span<thermal_watch* const> peers) {
     auto sorted = residuals;
     const double middle = median_of(sorted);
     const double scale = std::max(least_scale, spread_of(residuals, middle));
-    for (std::size_t i = 0; i < judged.size(); ++i) judged[i]->judge(residuals[i] - middle, scale);
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      const double doubt = judged[i]->doubt();
+      const double excess = residuals[i] - middle;
+      judged[i]->judge(excess > 0 ? std::max(0.0, excess - doubt) : std::min(0.0, excess + doubt), scale);
+    }
     for (auto* one : judged) {
       std::vector<double> watts;
       for (const auto* other : judged)

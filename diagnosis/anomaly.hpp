@@ -16,7 +16,7 @@ class thermal_watch {
  public:
   static constexpr millis window = 30'000;
   /// Windows until it is judged, peers that a judgement needs.
-  static constexpr std::uint32_t warm_up = 20;
+  static constexpr std::uint32_t warm_up = 60;
   static constexpr std::size_t least_peers = 4;
 
   void add(std::optional<double> celsius, std::optional<double> watts, std::optional<double> load, millis now);
@@ -34,6 +34,8 @@ class thermal_watch {
   bool has_window() const { return count_ >= 2; }
   double slope() const;
   double residual() const;
+  /// Degrees by which residual() may be wrong since so little was seen at the power of now.
+  double doubt() const;
   void learn();
   void judge(double excess, double scale);
   void judge_power(double apart, double scale);

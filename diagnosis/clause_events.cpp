@@ -29,12 +29,13 @@ void patient::on_codes(std::span<const std::uint64_t> present, millis read_at, m
   if (present.empty() && codes_.empty()) return;
   for (const auto code : present)
     if (!is_present(code)) set_code(code, true, fb::HwLevel::Unknown, read_at, now);
-  for (auto& one : codes_) {
+  std::vector<std::uint64_t> gone;
+  for (const auto& one : codes_) {
     // An event may be younger than what the sample knows.
     if (one.from != table::ascend || !one.present || one.since + 1500 > read_at) continue;
-    if (std::ranges::find(present, one.code) == present.end())
-      set_code(one.code, false, fb::HwLevel::Unknown, read_at, now);
+    if (std::ranges::find(present, one.code) == present.end()) gone.push_back(one.code);
   }
+  for (const auto code : gone) set_code(code, false, fb::HwLevel::Unknown, read_at, now);
 }
 
 void patient::set_code(std::uint64_t code, bool present, fb::HwLevel level, millis at, millis now) {
@@ -92,7 +93,9 @@ void patient::on_event(const fb::HwEventT& event, std::uint32_t key, millis now)
   for (const auto r : plan_->cleared_by(event.kind)) {
     const auto& rule = plan_->rule_at(r);
     for (auto i = rule.first; i < rule.first + rule.any; ++i) {
-      if (plan_->at(i).is->what == clause::kind::reading) continue;  // the readings will say
+      // Of the others, the next sample will say whether they are over.
+      const auto what = plan_->at(i).is->what;
+      if (what != clause::kind::event && what != clause::kind::rise) continue;
       auto& state = clauses_[i];
       state.base = state.now = truth::no;
       if (state.window != none) windows_[state.window].clear();
@@ -110,8 +113,9 @@ void patient::on_event(const fb::HwEventT& event, std::uint32_t key, millis now)
     const auto from = event.kind == kind::Xid ? table::xid : table::sxid;
     const auto& known = from == table::xid ? base_->xid : base_->sxid;
     const auto* advice = known.advice_of(code);
-    if (auto* one = note(from, code, advice != nullptr ? advice : known.find_level("unknown"), now))
-      one->present = true;
+    if (advice == nullptr) advice = known.find_level("unknown");
+    const bool of_note = advice->grade != severity::Unknown && !plan_->claims(from, code);
+    if (auto* one = of_note ? note(from, code, advice, now) : nullptr) one->present = true;
   }
   settle_codes(now);
 }

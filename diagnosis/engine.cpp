@@ -109,6 +109,7 @@ void engine::on_device(node& of, const monitor::device_sample& sample, millis no
   body.on_failures(sample.failures, now);
   if (sample.codes) body.on_codes(*sample.codes, now - static_cast<millis>(sample.codes_age_ms), now);
   body.advance(now);
+  counts_.refused += body.take_shed();
   if (who->curves.is_due(now)) who->curves.add(body, now);
   if (body.has_changes()) publish(of, who, body);
 }

@@ -168,7 +168,10 @@ patient::code_state* patient::note(table from, std::uint64_t code, const level_a
     }
   if (codes_.size() == most_codes) {
     const auto idle = std::ranges::find_if(codes_, [](const code_state& s) { return !s.open && !s.present; });
-    if (idle == codes_.end()) return nullptr;
+    if (idle == codes_.end()) {
+      ++shed_;
+      return nullptr;
+    }
     codes_.erase(idle);
   }
   code_state fresh;

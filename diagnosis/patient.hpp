@@ -89,6 +89,8 @@ class patient {
   const slot* find(metric id, std::uint16_t part = 0) const;
   std::span<const slot> slots() const { return slots_; }
   std::span<const happening> happenings() const { return happenings_; }
+  /// Codes over the bound since the last call.
+  std::uint32_t take_shed() { return std::exchange(shed_, 0U); }
   /// Occurrences counted for the clause within its window.
   std::uint64_t counted(plan::index clause, millis now);
   bool holds(plan::index clause) const { return clauses_[clause].now == truth::yes; }
@@ -190,6 +192,7 @@ class patient {
   /// After a reset counts begin anew: the next reading is only a baseline.
   bool rebase_ = false;
   bool failing_ = false;
+  std::uint32_t shed_ = 0;
 };
 
 }  // namespace infernex::diagnosis

@@ -288,6 +288,9 @@ int main() {
       for (const auto& v : run.raised) {
         ++found;
         ++alarms[v.pattern + " (" + v.rule + ')'];
+        if (std::getenv("VERBOSE") != nullptr)
+          std::printf("  %s device %d at %.2f h\n", v.rule.c_str(), v.device ? static_cast<int>(*v.device) : -1,
+                      static_cast<double>(v.at_ms) / hour);
         criticals += v.grade == diagnosis::severity::Critical;
       }
     }

@@ -62,6 +62,32 @@ TEST_CASE("codes without a rule are told by their level, those without a public 
   CHECK(b.rules.book().size() == 0);
 }
 
+TEST_CASE("codes over the bound of a device are shed and counted, and those that go make room") {
+  bench b(vendor::Ascend);
+  b.run(2);
+  for (std::uint64_t i = 0; i < 40; ++i) b.code(0x7000000 + i);
+  b.run(3);
+  CHECK(b.rules.book().size() == patient::most_codes);
+  CHECK(b.rules.counts().refused > 0);
+  b.no_codes();
+  b.run(3);
+  CHECK(b.rules.book().size() == 0);
+  b.code(0x80C78008);
+  b.run(1);
+  CHECK(b.standing("ascend-code:80C78008"));
+}
+
+TEST_CASE("a reset does not hide a code that is still there") {
+  bench b(vendor::Ascend);
+  b.run(2);
+  b.code(0x40F84E00);
+  b.run(1);
+  REQUIRE(b.standing("ascend-card-drop"));
+  b.tell(kind::DeviceReset);
+  b.run(20);
+  CHECK(b.standing("ascend-card-drop"));
+}
+
 TEST_CASE("a request to repeat becomes an isolation when it lasts a minute") {
   bench b(vendor::Ascend);
   b.run(2);
