@@ -28,6 +28,8 @@ void add_proxy(CLI::App& app, action& chosen);
 void add_gateway(CLI::App& app, action& chosen);
 void add_monitor(CLI::App& app, action& chosen);
 void add_hw_sim(CLI::App& app, action& chosen);
+void add_diagnosis(CLI::App& app, action& chosen);
+void add_diag(CLI::App& app, action& chosen);
 void add_run(CLI::App& app, action& chosen);
 void add_up(CLI::App& app, action& chosen);
 

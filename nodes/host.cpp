@@ -13,6 +13,7 @@
 #include "actors/runtime/caf.hpp"
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/metrics.hpp"
+#include "diagnosis/actor.hpp"
 #include "gateway/gateway.hpp"
 #include "monitor/actor.hpp"
 #include "nodes/embedded_pairs.hpp"
@@ -76,6 +77,8 @@ error start_roles(runtime& shared, const node_settings& settings, const std::vec
     problem = keep(indexer::start(shared, settings.indexer, index, std::move(registered)));
   if (!failed() && wanted("router")) problem = keep(router::start(shared, settings.router));
   if (!failed() && wanted("proxy")) problem = keep(proxy::start(shared, settings.proxy));
+  // Before the monitor, so that it hears the first of it.
+  if (!failed() && wanted("diagnosis")) problem = keep(diagnosis::start(shared, settings.diagnosis));
   if (!failed() && wanted("monitor")) problem = keep(monitor::start(shared, settings.monitor));
   if (!failed() && wanted("gateway"))
     problem = keep(gateway::start(shared, settings.gateway, embedded ? index : nullptr,

@@ -41,6 +41,7 @@ void read_settings(config::document& file, node_settings& into) {
   read_proxy(root.below("proxy"), into.proxy);
   read_simulator(root.below("simulator"), into.simulator);
   read_monitor(root.below("monitor"), into.monitor);
+  read_diagnosis(root.below("diagnosis"), into.diagnosis);
 }
 
 std::optional<pd_shape> parse_pd_shape(std::string_view text) {

@@ -14,6 +14,7 @@
 #include "actors/runtime/log.hpp"
 #include "actors/runtime/restart_policy.hpp"
 #include "actors/simulator/settings.hpp"
+#include "diagnosis/settings.hpp"
 #include "gateway/settings.hpp"
 #include "monitor/settings.hpp"
 
@@ -57,6 +58,7 @@ struct node_settings {
   proxy::settings proxy;
   simulator::settings simulator;
   monitor::settings monitor;
+  diagnosis::settings diagnosis;
   up_settings up;
 };
 
@@ -76,6 +78,7 @@ void read_agent(config::section at, engine::settings& into);
 void read_simulator(config::section at, simulator::settings& into);
 void read_proxy(config::section at, proxy::settings& into);
 void read_monitor(config::section at, monitor::settings& into);
+void read_diagnosis(config::section at, diagnosis::settings& into);
 void read_kvmanager(config::section& router, std::optional<router::kvmanager_settings>& into,
                     std::optional<std::chrono::milliseconds> route_timeout);
 void read_policy(config::section at, router::policy& into);

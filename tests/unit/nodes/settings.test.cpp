@@ -75,6 +75,13 @@ TEST_CASE("the example configuration has no mistake and says the defaults") {
   CHECK(kv.stale_engine == plain.simulator.kv_transfer.stale_engine);
   CHECK(read.simulator.costs.prefill_constant == plain.simulator.costs.prefill_constant);
   CHECK(read.up.engines == plain.up.engines);
+  CHECK(read.diagnosis.limits.max_nodes == plain.diagnosis.limits.max_nodes);
+  CHECK(read.diagnosis.limits.max_devices == plain.diagnosis.limits.max_devices);
+  CHECK(read.diagnosis.limits.forget == plain.diagnosis.limits.forget);
+  CHECK(read.diagnosis.sample_credit == plain.diagnosis.sample_credit);
+  CHECK(read.diagnosis.event_credit == plain.diagnosis.event_credit);
+  CHECK(read.diagnosis.repeat == plain.diagnosis.repeat);
+  CHECK(read.diagnosis.knowledge == plain.diagnosis.knowledge);
   CHECK(read.monitor.interval == plain.monitor.interval);
   CHECK(read.monitor.expected_devices == plain.monitor.expected_devices);
   CHECK(read.monitor.call_deadline == plain.monitor.call_deadline);
