@@ -156,6 +156,23 @@ void collector::keep_inventory(reading_round& found, fb::HwSource kind) {
   inventory_changed_ = true;
 }
 
+void collector::find_device(hw_event& event) const {
+  constexpr std::size_t shortest = 7;  // of `0000:5d:00`, without the domain's zeros, at least `0:5d:00`
+  if (event.device || event.bus_id.size() < shortest) return;
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  for (const auto& [index, info] : infos_) {
+    const auto& known = info.bus_id;
+    const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+    if (known.size() < event.bus_id.size() ||
+        !std::equal(event.bus_id.begin(), event.bus_id.end(), known.begin(), same))
+      continue;
+    if (known.size() > event.bus_id.size() && known[event.bus_id.size()] != '.') continue;
+    event.device = index;
+    event.device_id = info.id;
+    return;
+  }
+}
+
 void collector::on_round(fb::HwSource kind, int rank, reading_round&& found, const poll_time& now) {
   keep_inventory(found, kind);
   keep(node_values_, found.node, rank, now.steady_ms);
@@ -176,6 +193,7 @@ void collector::on_round(fb::HwSource kind, int rank, reading_round&& found, con
     event.node = how_.node;
     if (event.time == 0) event.time = now.wall_ns;
     if (event.source == fb::HwSource::Unknown) event.source = kind;
+    find_device(event);
     events_.push_back(std::move(event));
   }
 }

@@ -69,6 +69,8 @@ class collector {
                       const poll_time& now);
   void tell(std::map<std::uint32_t, kept_reading>& from, readings& into, std::uint64_t now_ms) const;
   void keep_inventory(reading_round& found, fb::HwSource kind);
+  /// Which device an event is of, by its PCI address; the kernel leaves the function out (`0000:5d:00`).
+  void find_device(hw_event& event) const;
   std::optional<hw_inventory> inventory_if_due(const poll_time& now);
 
   collector_settings how_;

@@ -45,6 +45,8 @@ class host_reader final : public reader {
 
 std::shared_ptr<reader> make_host_reader() { return std::make_shared<host_reader>(); }
 
-std::vector<std::shared_ptr<reader>> readers_of_node(const settings&) { return {make_host_reader()}; }
+std::vector<std::shared_ptr<reader>> readers_of_node(const settings&) {
+  return {make_host_reader(), make_kernel_log_reader("/dev/kmsg")};
+}
 
 }  // namespace infernex::monitor

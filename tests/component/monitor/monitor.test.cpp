@@ -1,6 +1,9 @@
 // The monitor over a real nats-server, and its workers with a driver that hangs.
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 
@@ -9,6 +12,7 @@
 #include "actors/runtime/bus.hpp"
 #include "actors/runtime/metrics.hpp"
 #include "monitor/actor.hpp"
+#include "monitor/host_reader.hpp"
 #include "monitor/node_source.hpp"
 #include "tests/support/nats_server.hpp"
 #include "tests/support/wait.hpp"
@@ -173,6 +177,26 @@ TEST_CASE("this node's own numbers are on the bus") {
     return !samples.empty() && samples.back().values.get(metric::NodeMemoryTotal).value_or(0) > 1e8 &&
            samples.back().values.get(metric::NodeLoad1);
   }));
+}
+
+TEST_CASE("the kernel's log is read from its end on, and one that cannot be read is a problem in words") {
+  char pattern[] = "/tmp/infernex-kmsg-XXXXXX";
+  const int made = ::mkstemp(pattern);
+  REQUIRE(made >= 0);
+  const auto append = [&](std::string_view line) {
+    REQUIRE(::write(made, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+  };
+  append("6,1,2,-;NVRM: Xid (PCI:0000:5d:00): 31, pid=1\n");
+  const auto log = make_kernel_log_reader(pattern);
+  CHECK(log->read().events.empty());
+  append("6,2,3,-;NVRM: Xid (PCI:0000:5d:00): 79, pid=1\n");
+  const auto found = log->read();
+  REQUIRE(found.events.size() == 1);
+  CHECK(found.events[0].code == 79);
+  CHECK(log->read().events.empty());
+  ::close(made);
+  std::filesystem::remove(pattern);
+  CHECK(make_kernel_log_reader("/nowhere/kmsg")->read().problems.size() == 1);
 }
 
 TEST_CASE("a driver that hangs stops neither the other devices nor the end of the monitor, and is told") {

@@ -129,6 +129,26 @@ TEST_CASE("a hung call is an event and a reading, and the others go on") {
   CHECK_FALSE(report.sample->devices[1].values.get(metric::DriverHangMs));
 }
 
+TEST_CASE("an event that names a PCI address is of the device that has it") {
+  auto all = plain();
+  reading_round found;
+  found.infos.resize(2);
+  found.infos[0].bus_id = "0000:5D:00.0";
+  found.infos[1].index = 1;
+  found.infos[1].bus_id = "0000:5E:00.0";
+  found.events.resize(3);
+  found.events[0].bus_id = "0000:5e:00";
+  found.events[1].bus_id = "0000:5e:0";
+  found.events[2].bus_id = "0000:60:00";
+  all.on_round(fb::HwSource::KernelLog, 0, std::move(found), at(0));
+  const auto events = all.report(at(0)).events;
+  REQUIRE(events.size() == 3);
+  CHECK(events[0].device == 1);
+  CHECK(events[0].source == fb::HwSource::KernelLog);
+  CHECK_FALSE(events[1].device.has_value());
+  CHECK_FALSE(events[2].device.has_value());
+}
+
 TEST_CASE("the inventory is told on change and every minute, and sources add to one another") {
   auto all = plain();
   reading_round found;

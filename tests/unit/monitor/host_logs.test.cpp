@@ -14,16 +14,13 @@ using namespace infernex::monitor;
 
 namespace {
 
+/// Beside the sources, where there is such a folder.
 std::optional<std::string> captured(const std::string& name) {
-  for (const std::string folder :
-       {"/work/shared/data/hardware/captured/", INFERNEX_SOURCE_DIR "/../shared/data/hardware/captured/"}) {
-    std::ifstream file(folder + name);
-    if (!file) continue;
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  return std::nullopt;
+  std::ifstream file(INFERNEX_SOURCE_DIR "/../shared/data/hardware/captured/" + name);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 /// The output of one command of the capture: from the line behind it to the next command.
