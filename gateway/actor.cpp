@@ -1,12 +1,17 @@
 #include "gateway/actor.hpp"
 
-#include "actors/router/fleet_log.hpp"
+#include "actors/router/fleet_words.hpp"
 #include "actors/runtime/ask_announcements.hpp"
 #include "actors/runtime/log.hpp"
 #include "gateway/metrics.hpp"
 
 namespace infernex::gateway {
 namespace {
+
+struct {
+  void info(std::string_view event, std::initializer_list<log::field> of) const { log::info(event, of); }
+  void warn(std::string_view event, std::initializer_list<log::field> of) const { log::warn(event, of); }
+} constexpr log_lines;
 
 constexpr std::chrono::milliseconds heartbeat{1'000};
 
@@ -78,8 +83,8 @@ void on_tick(gateway_pointer self) {
   tend_predictions(*s.facts, now);
   publish_life(*s.facts, *s.messages, regular, now);
   if (!regular) return;
-  router::tell(s.facts->fleet.on_tick(now));
-  router::tell(s.facts->fleet.take_health_events());
+  router::tell(log_lines, s.facts->fleet.on_tick(now));
+  router::tell(log_lines, s.facts->fleet.take_health_events());
   if (s.facts->routers.expire(now)) show_routers(*s.facts);
   if (s.facts->pd_groups.expire(now)) show_proxies(*s.facts);
   if (s.facts->pairs) s.facts->pairs->on_tick(now, s.bus_is_there);
@@ -113,7 +118,7 @@ gateway_actor::behavior_type run(gateway_pointer self, std::shared_ptr<gateway_f
         auto& f = *self->state.facts;
         // Before a request can be routed to the engine.
         if (f.pairs) f.pairs->on_announce(*m.message, m.received_at);
-        router::tell(f.fleet.on_announce(*m.message, m.received_at));
+        router::tell(log_lines, f.fleet.on_announce(*m.message, m.received_at));
         tend_predictions(f, m.received_at);
       },
       [self](const inbound<fb::EngineLoad>& m) {

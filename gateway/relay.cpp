@@ -110,8 +110,11 @@ std::string address_of(const std::string& url) {
 }
 
 /// The decode engine can do all of it, only slower. Instead of a pair that is another attempt: what it takes says
-/// nothing of the pair, and what was expected is cached by the other engine.
-void leave_group(session& s, candidate& to, std::string_view who, std::string_view why) {
+/// nothing of the pair, and what was expected is cached by the other engine. False: SGLang's decode engines compute no
+/// prompts.
+bool leave_group(session& s, candidate& to, std::string_view who, std::string_view why) {
+  const auto* engine = s.model->find(to.instance);
+  if (engine && engine->kv_transfer && engine->kv_transfer->protocol == fb::KvProtocol::Sglang) return false;
   s.decision += "; " + std::string(who) + "PD group " + to.pd_group + ' ' + std::string(why) +
                 ": the decode engine computes the prompt";
   if (to.pair()) {
@@ -123,16 +126,19 @@ void leave_group(session& s, candidate& to, std::string_view who, std::string_vi
   }
   to.pd_group.clear();
   to.group_prefills = false;
+  return true;
 }
 
 constexpr std::string_view its_proxy = "the proxy of ";
+constexpr std::string_view needs_its_group = "computes no prompts itself, and its PD group's proxy cannot be asked";
 
-destination destination_of(session& s, candidate& to) {
-  if (!to.by_group()) return {to.url, {}, {}, false};
+/// Nothing: it can be reached by its group only, and that not now.
+std::optional<destination> destination_of(session& s, candidate& to) {
+  if (!to.by_group()) return destination{to.url, {}, {}, false};
   const auto proxy = s.at.proxy_of(to.pd_group);
   if (proxy.empty()) {
-    leave_group(s, to, its_proxy, "is not on the bus");
-    return {to.url, {}, {}, false};
+    if (!leave_group(s, to, its_proxy, "is not on the bus")) return std::nullopt;
+    return destination{to.url, {}, {}, false};
   }
   if (to.group_prefills) {
     // By whom is not known here, nor what that engine caches or how long it takes.
@@ -141,7 +147,7 @@ destination destination_of(session& s, candidate& to) {
     s.by_prediction = false;
   }
   const std::string prefill = to.pair() ? address_of(to.prefill_url) : to.group_prefills ? "" : "none";
-  return {proxy, prefill, address_of(to.url), true};
+  return destination{proxy, prefill, address_of(to.url), true};
 }
 
 /// What the client says of engines does not count beside what was decided.
@@ -182,9 +188,11 @@ http::task<relayed> relay(session& s, candidate to, std::string_view upstream_pa
   if (to.by_group() && s.at.pairs) {
     auto by_pairs = co_await relay_pair(s, to, upstream_path);
     if (by_pairs.unusable.empty()) co_return std::move(by_pairs.how);
-    leave_group(s, to, {}, by_pairs.unusable);
+    if (!leave_group(s, to, {}, by_pairs.unusable)) co_return failed_at_proxy(failed(needs_its_group));
   }
-  const auto way = destination_of(s, to);
+  const auto found = destination_of(s, to);
+  if (!found) co_return failed_at_proxy(failed(needs_its_group));
+  const auto& way = *found;
   const auto base = http::parse_url(way.url);
   if (!base) co_return failed("announced a URL that cannot be used");
   std::optional<placed_request> place(std::in_place, s.at, *s.model, s.where, to);
@@ -207,13 +215,13 @@ http::task<relayed> relay(session& s, candidate to, std::string_view upstream_pa
   auto opened = co_await s.at.worker.upstream().open(base->at, what, options);
   if (!opened && way.proxy && opened.failure().code == errc::unreachable && !s.given_up()) {
     place.reset();
-    leave_group(s, to, its_proxy, "cannot be reached");
+    if (!leave_group(s, to, its_proxy, "cannot be reached")) co_return failed_at_proxy(failed(needs_its_group));
     co_return co_await relay(s, std::move(to), upstream_path);
   }
   // It does not hold one of the two (any more, or not yet).
   if (opened && way.proxy && opened->status() == 403) {
     place.reset();
-    leave_group(s, to, its_proxy, "does not know the engines");
+    if (!leave_group(s, to, its_proxy, "does not know the engines")) co_return failed_at_proxy(failed(needs_its_group));
     co_return co_await relay(s, std::move(to), upstream_path);
   }
   if (!opened && way.proxy) co_return failed_at_proxy(judge(s, opened.failure(), to));

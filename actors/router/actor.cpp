@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "actors/router/answers.hpp"
-#include "actors/router/fleet_log.hpp"
+#include "actors/router/fleet_words.hpp"
 #include "actors/router/overlap_source.hpp"
 #include "actors/router/presence.hpp"
 #include "actors/runtime/ask_announcements.hpp"
@@ -11,6 +11,11 @@
 
 namespace infernex::router {
 namespace {
+
+struct {
+  void info(std::string_view event, std::initializer_list<log::field> of) const { log::info(event, of); }
+  void warn(std::string_view event, std::initializer_list<log::field> of) const { log::warn(event, of); }
+} constexpr log_lines;
 
 /// Decisions reach their watchers, and silence is noticed, within this time.
 constexpr std::chrono::milliseconds tick_interval{20};
@@ -89,8 +94,8 @@ void on_tick(pointer self) {
   const auto now = self->clock().now();
   s.say->publish();
   s.here->on_tick(now);
-  tell(facts.engines.on_tick(now));
-  tell(facts.engines.take_health_events());
+  tell(log_lines, facts.engines.on_tick(now));
+  tell(log_lines, facts.engines.take_health_events());
   facts.places.on_tick(now);
   s.say->give(facts.queue.on_tick(std::chrono::steady_clock::now()));
   facts.metrics.show(facts.queue);
@@ -136,7 +141,7 @@ router_actor::behavior_type run(pointer self, std::shared_ptr<router_facts> fact
   });
   return {
       [self](const inbound<fb::EngineAnnounce>& m) {
-        tell(self->state.facts->engines.on_announce(*m.message, m.received_at));
+        tell(log_lines, self->state.facts->engines.on_announce(*m.message, m.received_at));
       },
       [self](const inbound<fb::EngineLoad>& m) {
         self->state.facts->engines.on_load(*m.message, m.received_at);
