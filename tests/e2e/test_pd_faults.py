@@ -40,6 +40,8 @@ FAULTS = {
     "P restarts with a new id": ("prefill", {"fault": "restart", "down_ms": 100}),
     "recomputed": ("decode", {"fault": "recomputed", "after_tokens": 3, "count": 1}),
 }
+# Of the engine, when they are armed; all others strike a request, which is looked up.
+AT_ONCE = ("refuse", "restart")
 LEAVES = ("at once", "in prefill", "after the first token")
 
 
@@ -81,9 +83,19 @@ class FaultTable(unittest.TestCase):
                 result = self.clear_error(refused)
             took = time.monotonic() - started
             self.assertLess(took, DEADLINE)
+            if fault["fault"] not in AT_ONCE:
+                self.assertGreater(self.struck(stack, part), 0, "the fault has struck nobody")
             self.settle(stack)
             return f"{result} in {took:.2f} s"
         return "FAILED"
+
+    def struck(self, stack, part):
+        times = 0
+        for name in stack.parts[part] if part else stack.members:
+            page = lambda name: client.get(stack.member_url(name) + "/sim/faults").json()["faults"]
+            told = wait_until(lambda: harness_listens(page, name), 10, f"{name} again")
+            times += sum(one["struck"] for one in told)
+        return times
 
     def clear_error(self, refused):
         """An error is one in OpenAI's shape that names what happened; anything else was no answer at all."""
