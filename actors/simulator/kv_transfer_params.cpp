@@ -120,11 +120,7 @@ void read_taking(json_fields& fields, transfer_protocol protocol, kv_transfer_re
 kv_transfer_request read_room(json_fields& fields, transfer_role role) {
   kv_transfer_request request;
   const auto room = fields.integer("bootstrap_room", 0, std::numeric_limits<std::int64_t>::max());
-  if (!room) {
-    if (role == transfer_role::decode)
-      fields.refuse("bootstrap_room", "A decode engine needs the bootstrap_room of a request's prefill.");
-    return request;
-  }
+  if (!room) return request;
   request.what = role == transfer_role::prefill ? kv_transfer_request::part::give : kv_transfer_request::part::take;
   request.key = std::to_string(*room);
   request.awaited = role == transfer_role::prefill;

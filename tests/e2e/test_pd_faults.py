@@ -61,6 +61,10 @@ class FaultTable(unittest.TestCase):
                 for stream in (True, False):
                     rows.append([f"client leaves {stage}", "streamed" if stream else "whole",
                                  self.leave(stack, stage, stream)])
+        # Every decode engine hangs once, and of an answer that is not streamed nobody sees the first token: that may end in
+        # an error. Of all else nearly everything is answered; an engine may be slow to come back.
+        refused = [row for row in rows if row[2].startswith("refused") and row[0] != "D hangs"]
+        self.assertLessEqual(len(refused), 2, refused)
         width = max(len(row[0]) for row in rows)
         print("\n".join(f"{protocol:17}{row[0]:{width + 2}}{row[1]:10}{row[2]}" for row in rows))
 
