@@ -124,7 +124,12 @@ TEST_CASE("in process: the named pair is taken, with every protocol") {
     CHECK(text_of_stream(f.stream().body) == all_words);
     CHECK(f.prefill[0]->asked == 0);
     CHECK(f.decode[1]->asked == 0);
-    CHECK(f.heard() == heard{"p1>d0", "prefilled"});
+    const auto told = f.heard();
+    REQUIRE_FALSE(told.empty());
+    CHECK(told.front() == "p1>d0");
+    // Of the others the whole answer may be there before prefill has said that it is done.
+    if (protocol == fb::KvProtocol::Nixl || protocol == fb::KvProtocol::Ascend)
+      CHECK(told == heard{"p1>d0", "prefilled"});
   }
 }
 

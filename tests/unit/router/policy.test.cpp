@@ -36,6 +36,8 @@ struct mixed_fleet {
   load_board loads{16};
   model_endpoints of{"m", {}};
   std::vector<std::uint64_t> keys{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  /// Outlives the engines' own names, which move when engines are added.
+  std::string holder;
   std::vector<overlap> found;
 
   explicit mixed_fleet(bool apart) {
@@ -48,7 +50,8 @@ struct mixed_fleet {
       add("e0", fb::EngineRole::Aggregated);
       add("e1", fb::EngineRole::Aggregated);
     }
-    found = {{of.endpoints.back().instance, 5}};
+    holder = of.endpoints.back().instance;
+    found = {{holder, 5}};
   }
   /// A second PD group, and an engine that does all.
   void add_group(const std::string& group) {
