@@ -110,15 +110,19 @@ void in_process::on_tick(clock_point now, bool bus_is_there) {
   for (auto it = groups_.begin(); it != groups_.end();) {
     auto& [name, members] = *it;
     if (members.on_tick(now, bus_is_there)) publish_locked(name, members);
-    if (const auto shown = latest_.find(name); shown != latest_.end() && shown->second->members.empty()) {
-      opened_before_ += members.breakers().opened();
-      refused_before_ += members.refused();
+    const auto shown = latest_.find(name);
+    // Not shown: all that was announced of it was refused.
+    if (shown != latest_.end() && !shown->second->members.empty()) {
+      ++it;
+      continue;
+    }
+    opened_before_ += members.breakers().opened();
+    refused_before_ += members.refused();
+    if (shown != latest_.end()) {
       latest_.erase(shown);
       views_.publish(std::make_shared<const group_views>(latest_));
-      it = groups_.erase(it);
-    } else {
-      ++it;
     }
+    it = groups_.erase(it);
   }
   count_locked();
 }

@@ -29,14 +29,15 @@ class in_process_fixture {
     all.reached_at("http://127.0.0.1:" + std::to_string(server_.server->port()));
   }
 
-  void announce(const std::string& instance, const fake_pd_engine& e, fb::EngineRole role, fb::KvProtocol protocol) {
+  void announce(const std::string& instance, const fake_pd_engine& e, fb::EngineRole role, fb::KvProtocol protocol,
+                const std::string& group = "g", const std::string& scheme = "http://") {
     fb::EngineAnnounceT a;
     a.model = "m";
     a.instance = instance;
-    a.url = "http://" + e.address();
+    a.url = scheme + e.address();
     a.role = role;
     a.state = fb::EngineState::Ready;
-    a.pd_group = "g";
+    a.pd_group = group;
     a.kv_transfer = std::make_unique<fb::KvTransferT>();
     a.kv_transfer->protocol = protocol;
     a.kv_transfer->bootstrap_port = e.port();
@@ -172,6 +173,23 @@ TEST_CASE("in process: a group ends with its last engine") {
   in_process_fixture f(fb::KvProtocol::Nixl);
   f.all.on_tick(std::chrono::steady_clock::now() + 1h, true);
   CHECK(f.stream().body.find("does not hold the pair") != std::string::npos);
+}
+
+TEST_CASE("in process: groups whose engines were all refused make room for others") {
+  proxy::in_process::settings how;
+  how.max_groups = 2;
+  in_process_fixture f(fb::KvProtocol::Nixl, how);  // group g is one
+  const auto add = [&f](const std::string& group, const std::string& scheme) {
+    f.announce("x", *f.prefill[0], fb::EngineRole::Prefill, fb::KvProtocol::Nixl, group, scheme);
+    return f.metrics
+        .counter("infernex_proxy_announcements_refused_total",
+                 "Announcements without a usable address, or over the bound of engines")
+        .Value();
+  };
+  CHECK(add("bad", "https://") == 1);
+  CHECK(add("good", "http://") == 2);  // no room
+  f.all.on_tick(std::chrono::steady_clock::now(), true);
+  CHECK(add("good", "http://") == 2);
 }
 
 TEST_CASE("in process: a decode engine by itself, whose answer a pair goes on with") {
