@@ -119,6 +119,20 @@ member_pair best_pair(std::vector<ranked_member> prefills, std::vector<ranked_me
   return prefill ? member_pair{prefill->member, decode->member} : member_pair{};
 }
 
+/// The best of those that compute prompts too, which SGLang's do not. Null: none.
+const group_member* best_alone(const std::vector<ranked_member>& decodes) {
+  const ranked_member* best = nullptr;
+  for (const auto& d : decodes)
+    if (d.member->protocol != fb::KvProtocol::Sglang && (!best || d.at < best->at)) best = &d;
+  return best ? best->member : nullptr;
+}
+
+chosen_pair take_alone(const group_member& decode, std::size_t prompt_bytes) {
+  chosen_pair chosen{{std::nullopt, decode.engine}, fb::KvProtocol::None, {}};
+  chosen.charge = pair_charge(nullptr, decode.load, prompt_bytes);
+  return chosen;
+}
+
 }  // namespace
 
 std::int64_t prefill_score(std::size_t prompt_bytes) {
@@ -206,10 +220,7 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
     }
   }
   const bool any_decode = !decodes.empty();
-  auto alone_candidates = decodes;
-  std::erase_if(alone_candidates, [](const auto& d) { return d.member->protocol == fb::KvProtocol::Sglang; });
-  const auto* best_alone = best_of(alone_candidates);
-  const auto* alone = best_alone ? best_alone->member : nullptr;
+  const auto* alone = best_alone(decodes);
   const auto [prefill, decode] = best_pair(std::move(prefills), std::move(decodes), shut_pairs(group));
   if (prefill) {
     chosen_pair chosen{{prefill->engine, decode->engine}, prefill->protocol, {}};
@@ -224,9 +235,7 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
   if (alone && no_protocol && !wish.decode_only)
     return no_pair{"how its prefill engines hand KV blocks over is neither announced nor configured (proxy.protocol)"};
   if (alone && (local_prefill || wish.decode_only)) {
-    chosen_pair chosen{{std::nullopt, alone->engine}, fb::KvProtocol::None, {}};
-    chosen.charge = pair_charge(nullptr, alone->load, prompt_bytes);
-    return chosen;
+    return take_alone(*alone, prompt_bytes);
   }
   if (!any_decode) return no_pair{"no decode engine of the group is ready"};
   return no_pair{"no prefill engine of the group is ready"};
@@ -235,15 +244,13 @@ std::variant<chosen_pair, no_pair> choose(const group_view& group, const action:
 std::optional<chosen_pair> choose_alone(const group_view& group, const named_pair& named, std::size_t prompt_bytes) {
   std::vector<ranked_member> decodes;
   for (const auto& m : group.members) {
-    if (m.role != fb::EngineRole::Decode || !m.usable() || m.protocol == fb::KvProtocol::Sglang) continue;
+    if (m.role != fb::EngineRole::Decode || !m.usable()) continue;
     const auto at = decode_rank(m, named, {});
     if (!at.refuses && (named.decode.empty() || at.named != std::string_view::npos)) decodes.push_back({at, &m});
   }
-  const auto* best = best_of(decodes);
+  const auto* best = best_alone(decodes);
   if (!best) return std::nullopt;
-  chosen_pair chosen{{std::nullopt, best->member->engine}, fb::KvProtocol::None, {}};
-  chosen.charge = pair_charge(nullptr, best->member->load, prompt_bytes);
-  return chosen;
+  return take_alone(*best, prompt_bytes);
 }
 
 void note_refusal(const group_view& group, const action::report& what) {

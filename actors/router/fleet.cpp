@@ -262,9 +262,8 @@ std::vector<fleet_event> fleet::on_tick(clock_point now) {
       ++e;
     }
     const auto name = model;
-    const bool engines_left_none = engines.empty();
-    m = engines_left_none ? impl_->models.erase(m) : std::next(m);
-    if (model_changed && !engines_left_none) impl_->settle(name, impl_->models.find(name)->second);
+    if (model_changed) impl_->settle(name, engines);
+    m = engines.empty() ? impl_->models.erase(m) : std::next(m);
     if (model_changed) impl_->rebuild(name);
     changed = changed || model_changed;
   }
